@@ -57,6 +57,8 @@ _ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
 #: How weights are widened is the engine's: by tiles on the way into products, or whole before them.
 _DEQUANTISED = (Level("class", 0.20), Level("engine", 0.12), Level("generation", 0.08))
+#: How fast packed weights are read is that of a kernel, which engines bring with them.
+_PACKED = (Level("class", 0.08), Level("engine", 0.12), Level("generation", 0.08))
 _EXPERTS = (Level("class", 0.10), Level("engine", 0.10), Level("generation", 0.05))
 _LINKS = (Level("link", 0.20),)
 _HOSTS = (Level("vendor", 0.03), Level("host", 0.10))
@@ -147,6 +149,10 @@ _EXPERT_S = {
     "fixed-shapes": 6e-6,
 }
 
+#: Kernels of AutoAWQ that are faster with many rows (GEMM) take a fifth longer with one than those
+#: for vectors (its README, 2023).
+_PACKED_MEMORY_RATIO = {"autoawq": 0.8}
+
 #: Elements where products of experts reach half: kernels that gather an expert's rows on their way
 #: into a product (llama.cpp) fill fewer of their tiles than those that sort rows ahead.
 _HALF_ELEMENTS = {"llama.cpp-like": 1e6, "eager": 1e6}
@@ -218,6 +224,9 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         ),
         Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES, usual_of=_PIPELINED_RATIO),
         Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _DEQUANTISED),
+        Term(
+            *("packed_memory_ratio", 0.95, 0.40, 1.0, 0.10, _PACKED), usual_of=_PACKED_MEMORY_RATIO
+        ),
     ),
     "speed/hosts": (
         Term("host_ratio", 1.0, 0.2, 5.0, 0.02, _HOSTS, logarithmic=True, usual_of=_HOST_RATIO),
@@ -449,6 +458,8 @@ def _estimated(
             ("whole_expert_tiles", kind.whole_expert_tiles),
             *((name, getattr(known, name)) for name in RUNTIME_FACTS),
             ("widened_from_rows", known.widened_from_rows),
+            ("rereads_heads", known.rereads_heads),
+            ("weight_only", known.weight_only),
             ("prefill_log_sigma", 0.0),
             ("decode_log_sigma", 0.0),
             ("throughput_log_sigma", 0.0),

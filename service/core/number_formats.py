@@ -39,8 +39,8 @@ class NumberFormat:
     classes and ``by_tensor_bits`` single tensors by name (GGUF mixes). ``matrix_precision`` is the
     precision whose peak applies to its matrix products. ``source`` says where the layout is
     defined. In a cache an element takes ``cache_bits_per_element`` where that differs from a
-    weight, and each key or value vector of a head ``vector_scale_bytes`` more. Kernels of a
-    ``widened_whole`` format widen a matrix to 16 bit in one piece, those of one with
+    weight, and each key or value vector of a head ``vector_scale_bytes`` more. Engines
+    may widen a matrix of a ``widened_whole`` format to 16 bit in one piece, and kernels of one with
     ``padded_experts`` want them padded; checkpoints in one that ``repeats_table`` store a shared
     embedding table twice.
     """
@@ -150,6 +150,7 @@ def _gguf(
         remainder_bits=32.0,
         by_class_bits=MappingProxyType({k: v for k, v in of_class.items() if v is not None}),
         by_tensor_bits=MappingProxyType(tensors),
+        widened_whole=True,
     )
 
 

@@ -17,6 +17,7 @@ from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact, from_log_sigma
 from service.core.memory.inference.runtime import CALIBRATIONS, EngineRuntime, RuntimeOverheads
+from service.core.performance.kernels import holds_widened
 from service.estimation.levels import (
     MEMORY,
     MEMORY_SPREAD,
@@ -73,7 +74,11 @@ def _runtime(snapshot: CatalogSnapshot, release: str) -> EngineRuntime:
     found = from_figures(
         EngineRuntime, figures, engine=names[0], calibration=f"{CALIBRATIONS}{names[0]}"
     )
-    return replace(found, fills_share=engine is not None and engine.value.preallocating)
+    return replace(
+        found,
+        fills_share=engine is not None and engine.value.preallocating,
+        holds_widened=holds_widened(release),
+    )
 
 
 def _stated(snapshot: CatalogSnapshot, release: str) -> tuple[str, ...]:

@@ -92,9 +92,12 @@ class EngineOverhead:
     An engine that ``fuses_elementwise`` has few kernels between products; results of layers are
     ``result_ratio`` times as wide as activations. One that ``regrows_cache`` copies it into a
     longer one at each step; one that ``repeats_heads`` copies keys and values for every head of
-    queries first. Matrices in few bits are written in 16 bit before they multiply
-    ``widened_from_rows`` or more, zero if never. In steps with prompts, each product of an expert
-    takes ``prompt_product_s`` to be issued; with ``whole_expert_tiles`` it fills tiles alone.
+    queries first, one that ``rereads_heads`` reads them once for each. One that is ``weight_only``
+    widens narrow weights for activations in 16 bit. Matrices in few bits are read at
+    ``packed_memory_ratio`` of the bandwidth of those in 16; those of ``widened_whole`` formats are
+    written in 16 bit before they multiply ``widened_from_rows`` or more, zero if never. In steps
+    with prompts, each product of an expert takes ``prompt_product_s`` to be issued; with
+    ``whole_expert_tiles`` it fills tiles alone.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -115,6 +118,9 @@ class EngineOverhead:
     result_ratio: float = field(default=1.0, metadata=ALIKE)
     regrows_cache: bool = field(default=False, metadata=ALIKE)
     repeats_heads: bool = field(default=False, metadata=ALIKE)
+    rereads_heads: bool = field(default=False, metadata=ALIKE)
+    weight_only: bool = field(default=False, metadata=ALIKE)
+    packed_memory_ratio: float = field(default=1.0, metadata=FIGURE)
     whole_expert_tiles: bool = field(default=False, metadata=ALIKE)
     widened_from_rows: float = field(default=0.0, metadata=ALIKE)
     prompt_product_s: float = field(default=0.0, metadata=FIGURE)

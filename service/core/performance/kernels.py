@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from service.core.deployment import Accelerator, Precision
 from service.core.elementwise import Number
+from service.core.engines import engine_of_release
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.calibration import EngineOverhead
 
@@ -89,42 +90,93 @@ _WIDE = frozenset({"tf32", "fp32"})
 
 
 @dataclass(frozen=True, slots=True)
-class Widening:
+class WholeDequantisation:
     """Releases that write a matrix in 16 bit before they multiply it by so many rows or more.
 
-    Below, and on other hardware than ``families`` (beginnings of their ids), kernels widen weights
-    by tiles on their way into products.
+    They do so with formats that are ``widened_whole``. Below, and on other hardware than
+    ``families`` (beginnings of their ids), kernels widen weights by tiles on their way into
+    products. ``releases`` are keys of releases, or ids of engines for all of theirs. The buffer for
+    the largest matrix is taken when weights are loaded where it is ``held``; others take it from a
+    pool for as long as a product runs.
     """
 
     releases: frozenset[str]
     families: tuple[str, ...]
     rows: float
     source: str
+    held: bool = False
+
+    def by(self, release: str) -> bool:
+        """Whether a release does so."""
+        return release in self.releases or engine_of_release(release) in self.releases
 
 
 _TENSOR_CORES = tuple(
     f"nvidia-{name}" for name in ("volta", "turing", "ampere", "ada", "hopper", "blackwell")
 )
 #: Where weights in few bits are widened whole.
-WIDENINGS = (
-    Widening(
+WHOLE_DEQUANTISATIONS = (
+    WholeDequantisation(
         frozenset({"llama.cpp@2024"}),
         _TENSOR_CORES,
         33.0,
         "llama.cpp until June 2024: MMQ_MAX_BATCH_SIZE of 32 rows where there are tensor cores, "
         "above which cuBLAS multiplies",
     ),
-    Widening(
-        frozenset({"exllama@v1"}),
+    WholeDequantisation(
+        frozenset({"exllama@v1", "transformers"}),
         ("nvidia-", "amd-"),
         8.0,
-        "ExLlama, 2023: matmul_recons_thd of 8 rows, from which matrices are reconstructed",
+        "ExLlama, 2023: matmul_recons_thd of 8 rows, from which matrices are reconstructed; "
+        "Transformers multiply GPTQ matrices by its kernels (GPTQConfig, use_exllama), and need as "
+        "much more memory than with AWQ as the largest has in 16 bit (Qwen2.5 benchmark, 2024)",
+        held=True,
     ),
-    Widening(
+    WholeDequantisation(
         frozenset({"exllama@v2", "exllama@v3"}),
         ("nvidia-", "amd-"),
         33.0,
         "ExLlamaV2, 2023: MAX_Q_GEMM_ROWS of 32, above which matrices are reconstructed",
+        held=True,
+    ),
+)
+
+#: Engines whose kernels widen weights of any width for 16-bit activations, and who says so.
+WEIGHT_ONLY: Mapping[str, str] = MappingProxyType(
+    {
+        "gpt-fast": "gpt-fast, quantize.py, 2023: weight-only int8 and int4",
+        "mlx": "MLX, quantized_matmul, 2024: activations in 16 bit",
+        "mlc-llm": "MLC-LLM, group quantisation, 2023: weights of 3, 4 or 8 bit, activations in 16",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadReads:
+    """Releases whose attention to a cache reads keys and values once for each head of queries.
+
+    Grouped heads share them elsewhere. It is so on hardware of ``families`` (beginnings of their
+    ids; any if there are none). ``releases`` are keys of releases, or ids of engines.
+    """
+
+    releases: frozenset[str]
+    families: tuple[str, ...]
+    source: str
+
+
+#: Where grouped heads are read again.
+HEAD_READS = (
+    HeadReads(
+        frozenset({"autoawq"}),
+        ("",),
+        "AutoAWQ, fused attention, 2023: single_query_attention of FasterTransformer, a block of "
+        "threads for each head of queries and sequence",
+    ),
+    HeadReads(
+        frozenset({"llama.cpp"}),
+        ("apple-silicon",),
+        "llama.cpp, ggml-metal, 2024: kernel_mul_mv over a grid of all heads of queries, each of "
+        "which reads the keys and values of its group",
     ),
 )
 
@@ -228,17 +280,37 @@ def met_by(weights: NumberFormat) -> tuple[str, ...]:
 def widened_from_rows(release: str, family: str) -> float:
     """Rows from which a release widens matrices whole on a hardware family; zero if never."""
     rows = (
-        one.rows for one in WIDENINGS if release in one.releases and family.startswith(one.families)
+        one.rows
+        for one in WHOLE_DEQUANTISATIONS
+        if one.by(release) and family.startswith(one.families)
     )
     return next(rows, 0.0)
+
+
+def is_weight_only(release: str) -> bool:
+    """Whether a release multiplies 16-bit activations whatever the width of weights."""
+    return engine_of_release(release) in WEIGHT_ONLY
+
+
+def rereads_heads(release: str, family: str) -> bool:
+    """Whether a release on a hardware family reads keys and values for each head of queries."""
+    names = {release, engine_of_release(release)}
+    return any(names & one.releases and family.startswith(one.families) for one in HEAD_READS)
+
+
+def holds_widened(release: str) -> bool:
+    """Whether a release holds a buffer for the largest matrix that it widens whole."""
+    return any(one.held and one.by(release) for one in WHOLE_DEQUANTISATIONS)
 
 
 def engine_precision(matrix_precision: str, engine: EngineOverhead) -> str:
     """The precision that an engine asks the hardware for.
 
     Engines with kernels of their own read any format, widen it to 16 bit, and may add the products
-    up in 16 bit.
+    up in 16 bit; those that are weight-only widen what is narrower.
     """
     if engine.half_accumulation and matrix_precision not in _WIDE:
         return "fp16_accumulate"
+    if engine.weight_only and OPERAND_BITS[matrix_precision] < 16:
+        return "bf16"
     return matrix_precision

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import inf, log1p
 from statistics import NormalDist
@@ -13,7 +13,7 @@ from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, exp, maximum, minimum, sqrt
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
-from service.core.performance.work import MatrixProduct, alike_together
+from service.core.performance.work import MatrixProduct
 
 #: Stands in for no rows at all in divisions.
 _FEWEST_ROWS = 1e-9
@@ -99,6 +99,28 @@ class ExpertProducts:
             elsewhere = 1.0 - item.copies / item.experts
             rows = rows + self.busiest_ratio * sqrt(rows * elsewhere)
         return read, rows
+
+
+@lru_cache(maxsize=2048)
+def alike_together(products: tuple[MatrixProduct, ...]) -> tuple[MatrixProduct, ...]:
+    """The products with those as one that take the same time a call: of one shape or its mirror."""
+    found: dict[tuple[object, ...], MatrixProduct] = {}
+    for item in products:
+        alike = (
+            *sorted((item.input_features, item.output_features)),
+            item.weight_bytes,
+            item.matrix_precision,
+            item.copies,
+            item.copies_per_token,
+            item.experts,
+            item.experts_per_token,
+            item.per_sequence,
+            item.weight_bits,
+            item.expert_elements,
+        )
+        before = found.get(alike)
+        found[alike] = item if before is None else replace(item, calls=before.calls + item.calls)
+    return tuple(found.values())
 
 
 @lru_cache(maxsize=2048)
@@ -195,6 +217,8 @@ def product_rates(
     if item.weight_bits < bits and not widened_whole(item, calibration.engine):
         rate = rate * hardware.dequantised_ratio
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
+    if item.weight_bits < 16.0:
+        bandwidth = bandwidth * calibration.engine.packed_memory_ratio
     if not item.experts:
         return rate, bandwidth
     # Products of small experts end before they have filled the accelerator.
@@ -208,7 +232,8 @@ def widened_whole(item: MatrixProduct, engine: EngineOverhead) -> bool:
 
     Experts have too few rows each.
     """
-    return item.weight_bits < 16.0 and not item.experts and engine.widened_from_rows > 0.0
+    narrow = item.widened_whole and item.weight_bits < 16.0
+    return narrow and not item.experts and engine.widened_from_rows > 0.0
 
 
 @cache

@@ -287,7 +287,12 @@ def rank_steps(
                 layer.scores_per_pair * moved_per_score,
             )
             for layer, moved_bytes in (
-                (one, one.moved_bytes_per_token(engine.regrows_cache, engine.repeats_heads))
+                (
+                    one,
+                    one.moved_bytes_per_token(
+                        engine.regrows_cache, engine.repeats_heads, engine.rereads_heads
+                    ),
+                )
                 for one in work.attention
             )
         )

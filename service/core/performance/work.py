@@ -44,7 +44,8 @@ class MatrixProduct:
     uses ``copies_per_token`` on this rank on average, out of ``experts`` in the whole layer with
     ``experts_per_token``. ``per_sequence`` products run once a sequence (the output head).
     ``weight_bits`` are those of a stored element; ``expert_elements`` is the size of one routed
-    expert's matrix on this rank, zero of other products. Each is equal to itself alone.
+    expert's matrix on this rank, zero of other products. Matrices of a ``widened_whole`` format may
+    be written in 16 bit before they multiply. Each is equal to itself alone.
     """
 
     calls: float
@@ -60,29 +61,8 @@ class MatrixProduct:
     per_sequence: bool = False
     weight_bits: float = 16.0
     expert_elements: float = 0.0
+    widened_whole: bool = False
     tensor_class: TensorClass = TensorClass.OTHER
-
-
-@lru_cache(maxsize=2048)
-def alike_together(products: tuple[MatrixProduct, ...]) -> tuple[MatrixProduct, ...]:
-    """The products with those as one that take the same time a call: of one shape or its mirror."""
-    found: dict[tuple[object, ...], MatrixProduct] = {}
-    for item in products:
-        alike = (
-            *sorted((item.input_features, item.output_features)),
-            item.weight_bytes,
-            item.matrix_precision,
-            item.copies,
-            item.copies_per_token,
-            item.experts,
-            item.experts_per_token,
-            item.per_sequence,
-            item.weight_bits,
-            item.expert_elements,
-        )
-        before = found.get(alike)
-        found[alike] = item if before is None else replace(item, calls=before.calls + item.calls)
-    return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +90,7 @@ class AttentionWork:
     scores_per_pair: float = 0.0
     heads_per_kv_head: float = 1.0
 
-    def moved_bytes_per_token(self, regrown: bool, repeated: bool) -> float:
+    def moved_bytes_per_token(self, regrown: bool, repeated: bool, reread: bool) -> float:
         """What a sequence's step moves for each token that it attends to [B].
 
         Parameters
@@ -119,10 +99,14 @@ class AttentionWork:
             Whether the step copies the cache into a longer one.
         repeated
             Whether keys and values are copied for every head of queries before kernels read them.
+        reread
+            Whether kernels read them once for each head of queries.
         """
         read = 1.0
         if repeated and self.heads_per_kv_head > 1.0:
             read += 2.0 * self.heads_per_kv_head
+        elif reread:
+            read = self.heads_per_kv_head
         return self.cache_bytes_per_token * (read + 2.0 * regrown)
 
 
@@ -417,6 +401,7 @@ def _product(
         experts_per_token=per_token,
         weight_bits=bits,
         expert_elements=rows * columns * 1.0 if experts else 0.0,
+        widened_whole=weights.widened_whole,
         tensor_class=tensor.tensor_class,
     )
 
@@ -457,6 +442,7 @@ def _head_product(
         operand_bits=OPERAND_BITS[precision],
         per_sequence=True,
         weight_bits=bits,
+        widened_whole=weights.widened_whole,
         tensor_class=TensorClass.HEAD,
     )
 

@@ -14,10 +14,13 @@ from service.core.performance.kernels import (
     KERNELS,
     OPERAND_BITS,
     engine_precision,
+    holds_widened,
+    is_weight_only,
     meets,
     met_by,
     multiplied_precision,
     peak_flops_per_s,
+    rereads_heads,
     widened_from_rows,
 )
 from service.core.performance.products import expected_highest, padded_rows
@@ -122,8 +125,44 @@ def test_the_highest_of_some_normal_values(ranks):
         ("llama.cpp@2025", "nvidia-ada", 0.0),
         ("exllama@v1", "nvidia-ada", 8.0),
         ("exllama@v2", "amd-rdna3", 33.0),
+        ("transformers@shared-cache", "nvidia-ampere", 8.0),
         ("vllm@v1", "nvidia-hopper", 0.0),
     ],
 )
 def test_weights_are_widened_whole_where_the_table_says(release, family, rows):
     assert widened_from_rows(release, family) == rows
+
+
+@pytest.mark.parametrize(
+    ("release", "held"),
+    [
+        ("transformers", True),
+        ("exllama@v2", True),
+        ("llama.cpp@2024", False),
+        ("vllm@v1", False),
+    ],
+)
+def test_buffers_for_widened_matrices_are_held_where_the_table_says(release, held):
+    assert holds_widened(release) is held
+
+
+@pytest.mark.parametrize(
+    ("release", "family", "read_again"),
+    [
+        ("autoawq", "nvidia-ada", True),
+        ("llama.cpp@2024", "apple-silicon", True),
+        ("llama.cpp@2024", "nvidia-ada", False),
+        ("transformers", "nvidia-ada", False),
+    ],
+)
+def test_keys_are_read_for_each_head_of_queries_where_the_table_says(release, family, read_again):
+    assert rereads_heads(release, family) is read_again
+
+
+def test_weight_only_engines_multiply_16_bit_activations():
+    assert is_weight_only("gpt-fast")
+    assert not is_weight_only("vllm@v1")
+    weight_only = replace(CALIBRATION.engine, weight_only=True)
+    assert engine_precision("int8", weight_only) == "bf16"
+    assert engine_precision("fp32", weight_only) == "fp32"
+    assert engine_precision("int8", CALIBRATION.engine) == "int8"

@@ -53,10 +53,10 @@ class EngineRuntime:
     beside it. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
     against it leaves, and not the share of all less what counts.
 
-    It ``widens_matrices`` where kernels want that, ``loads_repeated`` tables before it shares them,
-    and holds weights as ``expert_multiple``, ``joined_copies`` and ``host_embedding`` say (see
-    `Loading`). ``host_pool_bytes`` is set aside in the host's memory [B]. Sizes that follow from
-    shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
+    It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
+    shares them, and holds weights as ``expert_multiple``, ``joined_copies`` and ``host_embedding``
+    say (see `Loading`). ``host_pool_bytes`` is set aside in the host's memory [B]. Sizes that
+    follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
     """
 
     engine: str
@@ -91,7 +91,7 @@ class EngineRuntime:
     allocates_context: bool = False
     profiles_images: bool = False
     pages_images: bool = False
-    widens_matrices: bool = False
+    holds_widened: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0
     joined_copies: float = 1.0

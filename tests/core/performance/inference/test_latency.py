@@ -103,13 +103,14 @@ def test_copies_of_the_cache_are_moved_besides_what_attention_reads():
     # Llama 3 70B has eight heads of queries for each of keys: read, written eight times, and read.
     assert moved(repeats_heads=True) == pytest.approx(17.0)
     assert moved(regrows_cache=True, repeats_heads=True) == pytest.approx(19.0)
+    assert moved(rereads_heads=True) == pytest.approx(8.0)
 
 
 def test_heads_that_are_as_many_as_those_of_queries_are_not_repeated():
     chosen = deployment("mixtral-8x7b")
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
     alike = replace(work.attention[0], heads_per_kv_head=1.0)
-    assert alike.moved_bytes_per_token(False, True) == alike.cache_bytes_per_token
+    assert alike.moved_bytes_per_token(False, True, False) == alike.cache_bytes_per_token
 
 
 def test_what_moves_between_products_grows_with_kernels_that_are_not_fused_and_wider_results():
@@ -133,7 +134,7 @@ def test_what_moves_between_products_grows_with_kernels_that_are_not_fused_and_w
 
 
 def test_weights_that_are_widened_whole_move_three_times_for_many_rows():
-    chosen = deployment(weights="awq-int4")
+    chosen = deployment(weights="gptq-int4")
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
     dense = tuple(item for item in work.products if item.weight_bits < 16 and not item.per_sequence)
     only = replace(work, products=dense, attention=(), elementwise_bytes_per_token=0.0)
@@ -154,8 +155,41 @@ def test_weights_that_are_widened_whole_move_three_times_for_many_rows():
     assert step(65536.0, 33.0).work_s < step(65536.0, 0.0).work_s
 
 
+def test_matrices_in_few_bits_are_read_at_their_own_share_of_the_bandwidth():
+    def work_s(weights, ratio):
+        chosen = deployment(weights=weights)
+        work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+        only = replace(
+            work,
+            products=tuple(item for item in work.products if not item.per_sequence),
+            attention=(),
+            elementwise_bytes_per_token=0.0,
+        )
+        calibration = replace(IDEAL, engine=replace(IDEAL.engine, packed_memory_ratio=ratio))
+        load = StepLoad(0.0, 0.0, 0.0, 1.0, 0.0)
+        return step_time(only, load, H100, chosen.parallelism, calibration).work_s
+
+    assert work_s("awq-int4", 0.5) == pytest.approx(2.0 * work_s("awq-int4", 1.0))
+    assert work_s("bf16", 0.5) == work_s("bf16", 1.0)
+
+
+def test_weight_only_engines_do_not_narrow_activations_for_experts():
+    chosen = deployment("mixtral-8x7b", weights="int8")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    load = StepLoad(0.0, 0.0, 0.0, 1.0, 64.0)
+
+    def total_s(weight_only, narrow_experts_s):
+        calibration = with_engine(weight_only=weight_only)
+        hardware = replace(calibration.hardware, narrow_experts_s=narrow_experts_s)
+        calibration = replace(calibration, hardware=hardware)
+        return step_time(work, load, H100, chosen.parallelism, calibration).total_s
+
+    assert total_s(False, 1e-4) - total_s(False, 0.0) == pytest.approx(32 * 1e-4)
+    assert total_s(True, 1e-4) == total_s(True, 0.0)
+
+
 def test_constants_in_arrays_give_what_plain_ones_do():
-    chosen = deployment(weights="awq-int4")
+    chosen = deployment(weights="gptq-int4")
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
     load = StepLoad(64.0, 1.0, 32.0, 4.0, 512.0)
 
