@@ -27,7 +27,8 @@ class Platform:
     nothing is asked of it, ``host_load_w`` while requests are in flight or a model is trained;
     what power supplies lose of all that passes them is left to ``supply_efficiency_ratio``.
     Platforms whose accelerators' power is that of the whole machine have no host of their own.
-    ``accelerators`` is how many one machine holds, and ``shared_ratio`` is 1 where those that are
+    ``accelerators`` is how many one machine holds, ``host_accelerators`` how many of them one
+    operating system has, and ``shared_ratio`` is 1 where those that are
     not asked about belong to others, as in servers that are rented out in parts, else 0.
     ``rated_power_w`` is the most that a machine draws. What a machine took to make and weighs is
     that of its accelerators, too, where its ``whole_ratio`` is 1 and not 0. Unknown figures are
@@ -44,12 +45,18 @@ class Platform:
     host_load_w: Interval = field(metadata=FIGURE)
     supply_efficiency_ratio: Number = field(metadata=FIGURE)
     site_pue_ratio: Interval = field(metadata=FIGURE)
+    host_accelerators: Number = field(default=inf, metadata=FIGURE)
     rated_power_w: Number = field(default=inf, metadata=FIGURE)
     embodied_kgco2e: Interval | None = field(default=None, metadata=FIGURE)
     embodied_adpe_kgsbeq: Interval | None = field(default=None, metadata=FIGURE)
     embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
     mass_kg: Interval | None = field(default=None, metadata=FIGURE)
     whole_ratio: Number = field(default=0.0, metadata=FIGURE)
+
+    @property
+    def accelerators_of_a_host(self) -> Number:
+        """Accelerators that one operating system starts processes on [-]."""
+        return minimum(self.host_accelerators, self.accelerators)
 
     def machines(self, count: Number) -> Number:
         """Machines that so many accelerators take up; a share of one where others have the rest."""

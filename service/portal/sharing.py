@@ -156,26 +156,26 @@ def _snippets(
                 "console.log(estimate.latency.ttft_s);",
             ),
         ]
-    start = _start(estimate["deployment"], snapshot)
+    start = _start(estimate, snapshot)
     if start is not None:
         found.append(Snippet("start", "Start command", "on the machine itself", start))
     return found
 
 
-def _start(deployment: Mapping[str, Any], snapshot: CatalogSnapshot) -> str | None:
+def _start(estimate: Mapping[str, Any], snapshot: CatalogSnapshot) -> str | None:
     """The engine's command; None for models and accelerators of one's own."""
+    deployment = estimate["deployment"]
     model = snapshot.models.get(deployment["model"])
     accelerator = snapshot.accelerators.get(deployment["accelerator"])
     if model is None or accelerator is None:
         return None
     start = start_of(
         snapshot.engines[deployment["serving"]["engine"]],
-        deployment,
+        estimate,
         deployment["model"],
         resolve_precision(PrecisionRequest(), model.value).weights.id,
-        model.value.max_position_embeddings,
-        float(accelerator.value.platform.accelerators),
-        accelerator.value.vendor,
+        model.value,
+        accelerator.value,
     )
     return None if start is None else start["command"]
 

@@ -27,7 +27,8 @@ _LEFT_OPEN = re.compile(r"\*|\[[^\]]*\]")
 _UNKNOWN_FORM = "unknown"
 #: What machines that are like another have of it where they state nothing themselves.
 _INHERITED = (
-    *("kind", "site_class", "accelerators", "shared", "integrated", "peer_to_peer"),
+    *("kind", "site_class", "accelerators", "host_accelerators", "shared", "integrated"),
+    *("peer_to_peer",),
     *("contains_accelerators", "scale_up_link", "scale_up_domain_accelerators"),
 )
 _KEYS = frozenset(
@@ -116,6 +117,7 @@ def _machine(
         kind=text(stated, "kind", "unknown"),
         site_class=site_class,
         accelerators=float(count),
+        host_accelerators=float(whole_number(stated, "host_accelerators", count)),
         shared_ratio=float(flag(stated, "shared")),
         whole_ratio=float(flag(stated, _whole(stated))),
         host_idle_w=host_idle_w,

@@ -47,7 +47,8 @@ def front(metrics: FloatArray, tolerance_ratio: float) -> NDArray[np.intp]:
 def _minima(rows: FloatArray) -> NDArray[np.intp]:
     """Rows that no other row is nowhere worse than; rows are unique."""
     # A row can only be beaten by one whose metrics, each on its own scale, sum to less.
-    scale = np.maximum(np.abs(rows).max(axis=0), 1e-300)
+    known = np.where(np.isfinite(rows), np.abs(rows), 0.0)
+    scale = np.maximum(known.max(axis=0), 1e-300)
     order = np.argsort((rows / scale).sum(axis=1), kind="stable")
     kept: list[int] = []
     standing: FloatArray = np.empty((0, rows.shape[1]))

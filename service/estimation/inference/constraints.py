@@ -62,10 +62,11 @@ def _memory(computed: ComputedDeployment) -> list[Constraint]:
         # Nothing may be left without a place; how many sequences run follows from that.
         unplaced = float(computed.tiers.unplaced_bytes.value)
         return [_at_most("bytes_without_a_place", unplaced, 0.0, "bytes")]
+    # What does not count against the engine's share may lie beside it.
     held = _at_most(
         "memory_per_accelerator",
         float(memory.total_bytes.value),
-        float(memory.usable_bytes),
+        float(memory.total_bytes.value + memory.headroom_bytes.value),
         "bytes",
     )
     if not computed.generates:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from service.catalog.entries.entry import Entry
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Accelerator
 from service.core.engines import Engine
 from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.launching.answers import Start
@@ -22,12 +25,11 @@ _PLAIN_BITS = 16.0
 
 def start_of(
     engine: Entry[Engine],
-    deployment: Mapping[str, Any],
+    estimate: Mapping[str, Any],
     checkpoint: str,
     shipped_weights: str,
-    longest_tokens: int | None,
-    machine_accelerators: float,
-    vendor: str,
+    model: ModelArchitecture,
+    accelerator: Accelerator,
 ) -> Start | None:
     """How to start a deployment; None for engines whose flags the catalog does not know.
 
@@ -35,23 +37,24 @@ def start_of(
     ----------
     engine
         The engine that serves.
-    deployment
-        The deployment as its estimate echoes it, every default filled in.
+    estimate
+        Of the deployment, which it echoes with every default filled in.
     checkpoint, shipped_weights
         Name of what is loaded, and the number format of its weights.
-    longest_tokens
-        Longest sequence of the model; None if not known.
-    machine_accelerators
-        Accelerators in a machine.
-    vendor
-        Who makes the accelerators.
+    model, accelerator
+        What is served on what.
     """
     told = engine.document.get("start")
     if told is None:
         return None
-    settings = _settings(deployment, longest_tokens)
-    weights, notes = deployment["precision"]["weights"], list[str]()
+    deployment = estimate["deployment"]
     flags: Mapping[str, Any] = told["flags"]
+    # An engine takes its whole cache at the start, for all slots or for them to share.
+    of_each, memory = "total_tokens" in flags, estimate["memory"]
+    room = memory["max_context_tokens" if of_each else "kv_cache_capacity_tokens"]
+    limits = [model.max_position_embeddings, None if room is None else room["value"]]
+    settings = _settings(deployment, [one for one in limits if one is not None])
+    weights, notes = deployment["precision"]["weights"], list[str]()
     needs_file = any("{file}" in word for word in told["command"])
     if weights != shipped_weights and not needs_file:
         converts = "weights" in flags and weights in flags["weights"]["values"]
@@ -70,18 +73,23 @@ def start_of(
             notes.append(f"set the KV cache to {cache} in the engine's own configuration")
     layout = deployment["parallelism"]
     replica = layout["tensor"] * layout["pipeline"]
-    spans = replica > machine_accelerators
+    machine = float(accelerator.platform.accelerators_of_a_host)
+    spans = replica > machine
     if spans:
         notes.append(
             f"a replica takes {replica} accelerators of several machines: start the engine's "
             "cluster (Ray, MPI or its own) first"
         )
-    if layout["data"] > 1 and "data" not in flags:
+    if layout["data"] > 1 and not _starts_copies(told, layout, machine, model):
+        settings["data"] = 1
         notes.append(
             f"start {layout['data']} of these, each on its own accelerators, behind a load balancer"
         )
     notes += _notes_on_serving(deployment["serving"], layout["data"])
-    names = {"model": checkpoint, "file": f"{checkpoint.split('/')[-1]}.gguf"}
+    file = _file(checkpoint, weights)
+    if needs_file:
+        notes.append(f"{file} is the model in {weights}: fetch a published one, or convert it")
+    names = {"model": checkpoint, "file": file}
     base = [word.format(**names) for word in told["command"]]
     words = [*base, *_words(flags, settings), *told.get("fixed", ())]
     one = [*base, *_words(flags, settings | {"data": 1}), *told.get("fixed", ())]
@@ -89,8 +97,8 @@ def start_of(
         "engine": engine.id,
         "command": shlex.join(words),
         "kubernetes": None
-        if spans or "image" not in told
-        else manifest(told["image"], told["port"], one, replica, layout["data"], vendor),
+        if spans or (image := told.get("images", {}).get(accelerator.vendor)) is None
+        else manifest(image, told["port"], one, replica, layout["data"], accelerator.vendor),
         "notes": notes,
         "source": told["source"],
     }
@@ -118,13 +126,37 @@ def _notes_on_serving(serving: Mapping[str, Any], replicas: int) -> Iterator[str
         )
 
 
-def _settings(deployment: Mapping[str, Any], longest_tokens: int | None) -> dict[str, Any]:
+def _starts_copies(
+    told: Mapping[str, Any], layout: Mapping[str, int], machine: float, model: ModelArchitecture
+) -> bool:
+    """Whether one command starts all copies, each with the whole model as it is estimated.
+
+    It does on one machine, unless the engine spreads experts over all copies.
+    """
+    within = layout["tensor"] * layout["pipeline"] * layout["data"] <= machine
+    shared = told.get("copies_share_experts", False) and model.routes
+    return "data" in told["flags"] and within and not shared
+
+
+def _file(checkpoint: str, weights: str) -> str:
+    """A file with the weights, as such files are usually called."""
+    name, form = checkpoint.split("/")[-1], weights.removeprefix("gguf-")
+    return f"{name}.gguf" if form == weights else f"{name}-{form.upper()}.gguf"
+
+
+def _settings(deployment: Mapping[str, Any], most_tokens: Sequence[float]) -> dict[str, Any]:
     """What flags can tell, by the names that the catalog gives it."""
     layout, serving = deployment["parallelism"], deployment["serving"]
-    tokens = serving.get("max_model_len") or _context(deployment["workload"], longest_tokens)
+    workload = deployment["workload"]
+    tokens = serving.get("max_model_len") or _context(workload, most_tokens)
+    # Sequences for which the whole cache is taken at the start are those that were estimated.
+    slots = serving["max_running_sequences"]
+    if workload.get("requests_per_s") is None:
+        slots = min(slots, ceil(workload["concurrency"] / layout["data"]))
     return {name: layout[name] for name in _DEGREES} | {
         "sequence_tokens": tokens,
-        "total_tokens": tokens * serving["max_running_sequences"],
+        "total_tokens": tokens * slots,
+        "slots": slots,
         "memory_utilization_ratio": serving["memory_utilization_ratio"],
         "max_running_sequences": serving["max_running_sequences"],
         "chunked_prefill_tokens": serving["chunked_prefill_tokens"],
@@ -132,11 +164,11 @@ def _settings(deployment: Mapping[str, Any], longest_tokens: int | None) -> dict
     }
 
 
-def _context(workload: Mapping[str, Any], longest_tokens: int | None) -> int:
-    """A power of two that holds twice the usual sequence, as far as the model goes."""
+def _context(workload: Mapping[str, Any], most: Sequence[float]) -> int:
+    """A power of two that holds twice the usual sequence, as far as model and memory go."""
     usual = int(workload["input_tokens"] + workload["output_tokens"])
     tokens = max(_SHORTEST_CONTEXT, 1 << (2 * usual - 1).bit_length())
-    return tokens if longest_tokens is None else min(tokens, longest_tokens)
+    return max(usual, int(min(tokens, *most)))
 
 
 def _words(flags: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[str]:

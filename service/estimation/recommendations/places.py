@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.catalog.entries.entry import Entry
+from service.catalog.region_groups import regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
+from service.core.errors import NotFound
 from service.core.explanation import EstimateWarning
 from service.core.search.workloads import Where, WorkloadKind
 from service.estimation.costs.estimate import offered_in
@@ -63,10 +65,10 @@ class Sites:
 
     def takes(self, accelerator: Entry[Accelerator]) -> bool:
         """Whether an accelerator may be bought and placed as was asked for."""
-        if self.where is None:
-            return True
-        platform = accelerator.value.platform
         sold = accelerator.value.vendor.casefold() not in _NOT_SOLD
+        if self.where is None:
+            return sold
+        platform = accelerator.value.platform
         return sold and any(platform.kind in _MACHINES[one] for one in self.where)
 
     def warnings(self) -> tuple[EstimateWarning, ...]:
@@ -111,7 +113,9 @@ def searched_sites(
         where = list(kind.where) if implied else None
     named = None
     if search.regions is not None:
-        named = named_regions(search.regions, _REGIONS, snapshot, problems)
+        rented = where is None or "cloud" in where
+        meant = [_of_clouds(one, snapshot) if rented else one for one in search.regions]
+        named = named_regions(meant, _REGIONS, snapshot, problems)
     assumed: tuple[str, ...] = ()
     if where is None:
         found = {one.id: one for one in cloud_regions(snapshot)} if named is None else named
@@ -131,6 +135,23 @@ def searched_sites(
         problems.add("/search/without_regions", "leaves no region to search")
     unique = None if where is None else tuple(dict.fromkeys(where))
     return Sites(kept, unique, implied, tuple(id_ for id_ in assumed if id_ not in without))
+
+
+def _of_clouds(name: str, snapshot: CatalogSnapshot) -> str:
+    """A place by what people call it ("US", "UK", "Texas") as its clouds' regions, if it has any.
+
+    An id ("country/US") is the place itself.
+    """
+    if "/" in name:
+        return name
+    try:
+        (place,) = regions_meant(name, snapshot)
+        if is_cloud(place):
+            return name
+        regions_meant(f"{name}/*", snapshot)
+    except (NotFound, ValueError):
+        return name
+    return f"{name}/*"
 
 
 def usually_bought(sites: Sites, snapshot: CatalogSnapshot) -> tuple[Entry[Accelerator], ...]:
@@ -214,7 +235,7 @@ def placeable(
         row = [sold if here is None else accelerator.id in here for here in offered]
         known = any(there for there, here in zip(row, offered, strict=True) if here is not None)
         if named and not known:
-            row = [sold or here is not None for here in offered]
+            row = [sold or here is not None or sites.where is None for here in offered]
         rows.append(row)
     return np.array(rows, dtype=bool).reshape(len(accelerators), len(sites.regions))
 

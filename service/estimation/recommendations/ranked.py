@@ -100,7 +100,8 @@ class RankedCandidates:
             first = {priority: self._first_verified(priority) for priority in priorities}
         best_at: dict[int, list[Priority]] = {}
         for priority, at in first.items():
-            if at is not None:
+            metric = PRIORITIES[priority]
+            if at is not None and (metric is None or np.isfinite(self._values(metric)[at])):
                 best_at.setdefault(at, []).append(priority)
         found = [self._choice(at, tuple(best_for)) for at, best_for in best_at.items()]
         if not found:

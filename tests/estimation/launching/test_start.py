@@ -1,6 +1,7 @@
 """Commands and manifests that start what was estimated."""
 
 import shlex
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -21,12 +22,25 @@ ASKED = {
 }
 
 
-def started(snapshot, machine=8, vendor="NVIDIA", shipped="bf16", longest=131_072, **changes):
+def started(snapshot, machine=None, vendor="NVIDIA", shipped="bf16", longest=131_072, **changes):
     estimate = inference_estimate(InferenceRequest.model_validate(ASKED | changes), snapshot)
     deployment = estimate["deployment"]
     engine = snapshot.engines[deployment["serving"]["engine"]]
-    model = deployment["model"]
-    return start_of(engine, deployment, model, shipped, longest, machine, vendor)
+    model = snapshot.models[deployment["model"]].value
+    accelerator = snapshot.accelerators[deployment["accelerator"]].value
+    platform = accelerator.platform
+    return start_of(
+        engine,
+        estimate,
+        deployment["model"],
+        shipped,
+        replace(model, max_position_embeddings=longest),
+        replace(
+            accelerator,
+            vendor=vendor,
+            platform=replace(platform, accelerators=machine or platform.accelerators),
+        ),
+    )
 
 
 def told(command):
@@ -84,9 +98,59 @@ def test_a_file_of_weights_is_named_for_native_engines(packaged_snapshot):
         serving={"engine": "llama.cpp", "max_running_sequences": 2},
     )
     flags = told(start["command"])
-    assert flags["--model"] == "Llama-3.1-8B.gguf"
+    assert flags["--model"] == "Llama-3.1-8B-Q4_K_M.gguf"
     assert flags["--ctx-size"] == str(2 * 4096)
     assert flags["--n-gpu-layers"] == "999"
+    assert start["notes"] == [
+        "Llama-3.1-8B-Q4_K_M.gguf is the model in gguf-q4_k_m: fetch a published one, or convert it"
+    ]
+    assert start["kubernetes"] is None
+
+
+def test_a_cache_that_is_taken_whole_is_no_larger_than_was_estimated(packaged_snapshot):
+    asked = {
+        "model": "Qwen/Qwen3-32B",
+        "accelerator": "nvidia-rtx-4090-24gb",
+        "accelerator_count": 1,
+        "parallelism": None,
+        "precision": {"weights": "gguf-q4_k_m"},
+        "serving": {"engine": "llama.cpp"},
+        "workload": {"input_tokens": 4000, "output_tokens": 800, "concurrency": 1},
+    }
+    flags = told(started(packaged_snapshot, **asked)["command"])
+    # A second slot of as many tokens, or a longer one, would not fit beside 20 GB of weights.
+    assert flags["--parallel"] == "1"
+    assert 4800 <= int(flags["--ctx-size"]) < 16_384
+
+
+def test_copies_of_experts_are_started_one_by_one(packaged_snapshot):
+    # vLLM, Data Parallel Deployment, 2026: by default, expert layers form a tensor parallel group
+    # of size DP x TP.
+    experts = started(packaged_snapshot, model="Qwen/Qwen3-30B-A3B")
+    assert "--data-parallel-size" not in told(experts["command"])
+    assert experts["notes"][0].startswith("start 2 of these, ")
+    # Nor does one command reach accelerators of another machine without an address.
+    apart = started(packaged_snapshot, machine=4)
+    assert "--data-parallel-size" not in told(apart["command"])
+    assert apart["notes"][0].startswith("start 2 of these, ")
+
+
+def test_a_host_of_a_rack_has_four_of_its_accelerators(packaged_snapshot):
+    rack = started(
+        packaged_snapshot,
+        accelerator="nvidia-gb200-186gb",
+        parallelism={"tensor": 8, "data": 1},
+    )
+    assert any("accelerators of several machines" in note for note in rack["notes"])
+    assert rack["kubernetes"] is None
+
+
+def test_the_image_is_that_of_the_accelerators_vendor(packaged_snapshot):
+    amd = started(packaged_snapshot, accelerator="amd-mi300x-192gb", vendor="AMD")
+    deployment, _ = yaml.safe_load_all(amd["kubernetes"])
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "rocm/vllm"
+    assert list(container["resources"]["limits"]) == ["amd.com/gpu"]
 
 
 def test_the_manifest_runs_one_replica_a_pod(packaged_snapshot):
@@ -114,7 +178,7 @@ def test_the_longest_sequence_is_no_longer_than_the_model_takes(packaged_snapsho
 
 def test_engines_of_unknown_flags_have_no_command():
     engine = SimpleNamespace(document={})
-    assert start_of(engine, {}, "model", "bf16", None, 8, "NVIDIA") is None
+    assert start_of(engine, {}, "model", "bf16", None, None) is None
 
 
 def test_every_listed_flag_belongs_to_a_format_that_exists(packaged_snapshot):

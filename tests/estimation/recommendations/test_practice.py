@@ -282,3 +282,63 @@ def test_adapters_of_a_180b_model_are_trained_on_two_cards_of_80_gb(packaged_sna
     )
     answer = training_recommendation_answer(request, packaged_snapshot)
     assert chosen(answer, "smallest")["accelerator_count"] == 2
+
+
+def test_a_32b_model_in_four_bits_fits_a_card_of_24_gb(packaged_snapshot):
+    # Qwen, Qwen3-32B-AWQ model card, 2025; what people run on one RTX 4090 with vLLM.
+    request = RecommendationRequest.model_validate(
+        {
+            "model": "Qwen/Qwen3-32B",
+            "workload_kind": "edge",
+            "workload": {"input_tokens": 4000, "output_tokens": 800, "concurrency": 1},
+            "search": {
+                "where": ["workstation"],
+                "accelerators": ["nvidia-rtx-4090-24gb"],
+                "max_accelerators": 1,
+                "regions": ["country/US"],
+            },
+        }
+    )
+    (choice,) = recommendation_answer(request, packaged_snapshot)["choices"]
+    found = choice["candidate"]
+    assert found["weights_from"]["kind"] == "release"
+    assert 30.0 < 1.0 / found["tpot_s"] < 50.0
+    checks = {one["name"]: one["verdict"] for one in choice["estimate"]["constraints"]}
+    assert checks["memory_per_accelerator"] == "pass"
+
+
+def test_a_rack_of_3_kw_serves_several_people_by_an_engine_for_servers(packaged_snapshot):
+    request = RecommendationRequest.model_validate(
+        {
+            "model": "meta-llama/Llama-3.1-70B",
+            "workload": {"input_tokens": 1000, "output_tokens": 300, "requests_per_s": 0.3},
+            "limits": {"it_power_w": 3000, "ttft_s": 3.0, "tpot_s": 0.08},
+            "search": {
+                "where": ["owned", "workstation"],
+                "regions": ["country/FR"],
+                "accelerators": [
+                    *("nvidia-rtx-pro-6000-blackwell-workstation-96gb", "nvidia-rtx-5090-32gb"),
+                    *("nvidia-l40s-48gb", H100, "nvidia-gb200-186gb", "apple-m3-ultra-256gb"),
+                ],
+            },
+        }
+    )
+    for choice in recommendation_answer(request, packaged_snapshot)["choices"]:
+        assert choice["start"]["command"].startswith("vllm serve ")
+        assert choice["candidate"]["accelerator_count"] <= 4
+        assert choice["estimate"]["energy"]["it_power_w"]["value"] <= 3000
+
+
+@pytest.mark.parametrize("name", ["US", "us", "United States"])
+def test_a_country_by_its_name_is_the_clouds_regions_there(packaged_snapshot, name):
+    asked = served(
+        "meta-llama/Llama-3.1-8B",
+        5.0,
+        (512, 256),
+        search={"regions": [name], "accelerators": COMMON},
+    )
+    for choice in recommendation_answer(asked, packaged_snapshot)["choices"]:
+        region = packaged_snapshot.find("regions", choice["candidate"]["region"])
+        assert region.document["kind"] == "cloud"
+        assert region.value.country == "US"
+        assert not choice["candidate"]["owned"]

@@ -33,7 +33,7 @@ def searched_engines(
     common: EngineRelease,
     accelerators: Sequence[Entry[Accelerator]],
     weights_formats: Sequence[str],
-    bought_only: bool,
+    one_for_all: bool,
     snapshot: CatalogSnapshot,
 ) -> tuple[SearchedEngine, ...]:
     """Each engine with the accelerators that it is tried on, the common one first.
@@ -48,14 +48,13 @@ def searched_engines(
         What is searched.
     weights_formats
         Formats of weights that are asked for; empty for any.
-    bought_only
-        Whether hardware is only to be bought: the common engine then runs all of it, as one file
-        of a model does on every desk.
+    one_for_all
+        Whether the common engine runs everything, as one file of a model does on every desk.
     snapshot
         The catalog.
     """
     everywhere = frozenset(range(len(accelerators)))
-    if asked.engine is not None or asked.engine_version is not None or bought_only:
+    if asked.engine is not None or asked.engine_version is not None or one_for_all:
         return (SearchedEngine(common, everywhere),)
     tried: dict[EngineRelease, set[int]] = {common: set()}
     for position, entry in enumerate(accelerators):

@@ -43,10 +43,11 @@ from service.estimation.recommendations.inference.formats import (
     tried_releases,
 )
 from service.estimation.recommendations.limits import Bounds, bounds_of
-from service.estimation.recommendations.places import searched_sites, usually_bought
+from service.estimation.recommendations.places import Sites, searched_sites, usually_bought
 from service.estimation.recommendations.requests import (
     ChoiceRequest,
     DecisionLimitsRequest,
+    DecisionWorkload,
     PercentileLimitsRequest,
     RecommendationRequest,
     SearchedWorkload,
@@ -148,7 +149,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         release,
         accelerators,
         request.search.precisions or (),
-        named is None and sites.bought_only,
+        named is None and _for_a_desk(sites, request.workload),
         snapshot,
     )
     check_formats(request.search, engines, snapshot, problems)
@@ -178,6 +179,12 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         asked_serving=request.serving,
         pools=request.search.disaggregated,
     )
+
+
+def _for_a_desk(sites: Sites, workload: DecisionWorkload) -> bool:
+    """Whether hardware is bought for one person, rather than to serve several from racks."""
+    alone = workload.requests_per_s is None and workload.concurrency == 1
+    return alone and sites.bought_only and "owned" not in (sites.where or ())
 
 
 def _tried(

@@ -92,14 +92,12 @@ def verified(
         limits,
         figures,
         metrics,
-        lambda: {
-            "start": _start(estimate["deployment"], candidate, offer, model, search, snapshot)
-        },
+        lambda: {"start": _start(estimate, candidate, offer, model, search, snapshot)},
     )
 
 
 def _start(
-    deployment: Mapping[str, Any],
+    estimate: Mapping[str, Any],
     candidate: Mapping[str, Any],
     offer: int,
     named: ModelReference,
@@ -111,14 +109,14 @@ def _start(
     model = next(one.value for one in search.models if one.id == candidate["model"])
     release = candidate["weights_from"].get("release")
     shipped = resolve_precision(PrecisionRequest(), model)
+    deployment = estimate["deployment"]
     return start_of(
         snapshot.engines[deployment["serving"]["engine"]],
-        deployment,
+        estimate,
         _checkpoint(named) or deployment["model"],
         deployment["precision"]["weights"] if release else shipped.weights.id,
-        model.max_position_embeddings,
-        float(accelerator.platform.accelerators),
-        accelerator.vendor,
+        model,
+        accelerator,
     )
 
 

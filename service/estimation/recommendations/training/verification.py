@@ -96,7 +96,7 @@ def _start(
         run,
         model.layer_count,
         search.demand.global_batch_sequences,
-        float(machine.accelerators),
+        float(machine.accelerators_of_a_host),
         snapshot,
     )
 
