@@ -64,7 +64,7 @@ def in_gigabytes(size_bytes: float) -> tuple[float, str]:
 def money(usd: float) -> str:
     """An amount of three digits in US dollars, or in the currency that was chosen."""
     value, currency = in_currency(usd)
-    return f"{number(value)} {currency}"
+    return f"{number(float(f'{value:.3g}'))} {currency}"
 
 
 def in_currency(usd: float) -> tuple[float, str]:

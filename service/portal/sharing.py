@@ -19,6 +19,7 @@ from service.portal.badge import badge, load, refused_badge
 from service.portal.figures import sections
 from service.portal.questions import PageRequest
 from service.portal.rendering import rendered
+from service.portal.views import own_name
 from service.reports.document import Document
 from service.reports.estimate import estimate_document
 
@@ -79,8 +80,7 @@ def share_page(request: PageRequest, snapshot: CatalogSnapshot, home: str) -> st
     home
         Address of the service, as other machines reach it.
     """
-    estimate = inference_estimate(request.estimate, snapshot)
-    verdict = inference_verdict(estimate, snapshot)
+    estimate, verdict = _answered(request, snapshot)
     link = request.link()
     return rendered(
         "share.html",
@@ -101,20 +101,17 @@ def share_page(request: PageRequest, snapshot: CatalogSnapshot, home: str) -> st
 
 def estimate_report(request: PageRequest, snapshot: CatalogSnapshot) -> Document:
     """The estimate as a report."""
-    estimate = inference_estimate(request.estimate, snapshot)
+    estimate, verdict = _answered(request, snapshot)
     groups = [
         (one.title, [(line.name, line.value, line.interval) for line in one.lines])
         for one in sections(estimate)
     ]
-    return estimate_document(
-        estimate, inference_verdict(estimate, snapshot), load(estimate), groups, snapshot
-    )
+    return estimate_document(estimate, verdict, load(estimate), groups, snapshot)
 
 
 def preview(request: PageRequest, snapshot: CatalogSnapshot) -> str:
     """What a shared link looks like elsewhere, as SVG of 1200 × 630 pixels."""
-    estimate = inference_estimate(request.estimate, snapshot)
-    verdict = inference_verdict(estimate, snapshot)
+    estimate, verdict = _answered(request, snapshot)
     return rendered(
         "preview.svg",
         lines=_lines(verdict.headline),
@@ -123,6 +120,12 @@ def preview(request: PageRequest, snapshot: CatalogSnapshot) -> str:
         figures=[one for one in verdict.figures if one.value is not None][:4],
         status=verdict.status,
     )
+
+
+def _answered(request: PageRequest, snapshot: CatalogSnapshot) -> tuple[Mapping[str, Any], Verdict]:
+    """The estimate, and the verdict on it within the limits of the page."""
+    estimate = inference_estimate(request.estimate, snapshot)
+    return estimate, inference_verdict(estimate, snapshot, request.limits, model=own_name(request))
 
 
 def _asked(verdict: Verdict) -> str:

@@ -15,6 +15,7 @@ from service.estimation.training.choices import CHECKPOINTING, training_memory_c
 from service.estimation.training.estimate import training_estimate
 from service.estimation.verdict.figures import days, emissions
 from service.estimation.verdict.memory import memory_parts
+from service.estimation.verdict.names import optimizer_name
 from service.estimation.verdict.verdict import training_verdict
 from service.portal.advice import Column, Recommender, advice
 from service.portal.charts import training_pictures
@@ -99,7 +100,7 @@ _CHOICES: dict[str, dict[str, str]] = {
         "lora": "LoRA adapters",
         "qlora": "QLoRA: adapters on 4-bit weights",
     },
-    "optimizer": {name: name for name in get_args(Optimizer)},
+    "optimizer": {name: optimizer_name(name) for name in get_args(Optimizer)},
     "zero_stage": {
         "0": "0: nothing divided",
         "1": "1: optimizer states",

@@ -15,7 +15,6 @@ from service.estimation.recommendations.inference.recommend import recommendatio
 from service.estimation.rejection import FieldError
 from service.estimation.verdict.figures import MONTHS_PER_YEAR, emissions
 from service.estimation.verdict.memory import memory_parts
-from service.estimation.verdict.names import format_name
 from service.estimation.verdict.verdict import inference_verdict
 from service.portal.advice import Column, Recommender, advice
 from service.portal.badge import load
@@ -151,26 +150,6 @@ def own_name(request: ModelQuestion) -> str | None:
     return None if request.config is None and request.hub is None else request.model_name
 
 
-def _settings(candidate: Mapping[str, Any]) -> str:
-    """How a choice runs on its accelerators, in a line."""
-    formats, layout = candidate["precision"], candidate["parallelism"]
-    parts = [
-        f"{format_name(formats['weights'])} weights",
-        f"{format_name(formats['kv_cache'])} cache",
-    ]
-    parts += [
-        f"{name} {layout[degree]}"
-        for degree, name in (
-            ("tensor", "tensor parallel"),
-            ("pipeline", "pipeline of"),
-            ("expert", "expert parallel"),
-        )
-        if layout[degree] > 1
-    ]
-    copies = layout["data"]
-    return ", ".join([*parts, "1 copy" if copies == 1 else f"{copies} copies"])
-
-
 def _stated(weights: str) -> str | None:
     """A format as the form takes it; one of a checkpoint alone has no name, and is as it ships."""
     return weights if weights in NUMBER_FORMATS else None
@@ -207,7 +186,7 @@ DEPLOYMENTS = Recommender(
     answer=recommendation_answer,
     document=recommendation_document,
     terms=INFERENCE_TERMS,
-    settings=_settings,
+    settings=INFERENCE_TERMS.settings,
     columns=(
         Column("Cost a month", "cost.rented.usd_per_year", _monthly_usd, "cost"),
         Column(

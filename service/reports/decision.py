@@ -13,9 +13,9 @@ from service.estimation.formatting import duration
 from service.estimation.recommendations.limits import CONDITIONS, Limit
 from service.estimation.references import CatalogRequest, HubModel, ModelReference
 from service.estimation.resolution import UNNAMED
-from service.estimation.verdict.figures import KeyFigure
+from service.estimation.verdict.figures import KeyFigure, days
 from service.estimation.verdict.verdict import Verdict
-from service.estimation.wording import sentence, spoken
+from service.estimation.wording import place_name, sentence, spoken
 from service.reports.document import (
     UNKNOWN,
     Bar,
@@ -39,10 +39,15 @@ _MOST_RUNNERS = 12
 _LONGEST_BODY = 4_000
 #: Changes smaller than this are none.
 _ALIKE_RATIO = 0.005
+#: What metrics are called where they grow and shrink.
+_MEASURED = {"headroom": "memory in use", "latency": "time"}
 #: Figures that miss a limit by less read as the limit itself.
 _JUST_RATIO = 1e-3
 #: What a unit of memory is called in limits and in constraints.
 _BYTES = ("B", "bytes")
+_SHARE_OF_MEMORY = "share of memory used"
+#: Times from which on people count hours and days [s].
+_LONG_S, _SECONDS_PER_DAY = 600.0, 86_400.0
 
 _TO_SAY = (
     "Figures are estimates for planning, neither measurements nor a quotation. A range in "
@@ -58,6 +63,13 @@ _TO_SAY = (
 
 #: Units of limits where they are printed otherwise than in answers: labels say what they are of.
 _PRINTED = {"-": "", "kgCO2e": "kg CO₂e"}
+#: What a share is printed in, by the names of limits on shares.
+_SHARE, _OF_SHARES = "%", "_ratio"
+#: Units of which there may be one.
+_COUNTED = ("accelerators", "sequences", "tokens")
+#: Units that people say otherwise, with how.
+_SPOKEN: Mapping[str, Callable[[float], str]] = {"s": duration, "d": days}
+_VERDICTS = {"pass": "kept", "fail": "missed", "unknown": "not known"}
 
 
 def limit_names(limits: Iterable[Limit[Any]]) -> Names:
@@ -65,8 +77,13 @@ def limit_names(limits: Iterable[Limit[Any]]) -> Names:
     return {
         limit.name: (limit.label, _PRINTED.get(unit, unit))
         for limit in limits
-        for unit in (limit.unit.partition("/")[0],)
+        for unit in (_unit(limit.name, limit.unit).partition("/")[0],)
     } | {one.name: (one.label, one.unit) for one in CONDITIONS}
+
+
+def _unit(limit: str, unit: str) -> str:
+    """The unit that a limit is printed in."""
+    return _SHARE if _OF_SHARES in limit else unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +101,11 @@ class Terms:
     def configuration(self, candidate: Mapping[str, Any], with_model: bool = True) -> str:
         """A candidate in a line, without its place."""
         model = f" for {candidate['model']}" if with_model else ""
-        return f"{hardware(candidate)}{model}, {self.settings(candidate)}"
+        return f"{hardware(candidate)}{model}: {self.settings(candidate)}"
 
     def miss(self, one: Mapping[str, Any]) -> str:
         """A near miss in a line."""
-        return f"{hardware(one)}, {self.miss_settings(one)}"
+        return f"{hardware(one)}: {self.miss_settings(one)}"
 
     def hard_limits(self, answer: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         """The limits that were set, each with its value."""
@@ -180,7 +197,7 @@ def decision_document(
     ]
     if choices:
         sections.append(Section("The choices in detail", (form.choices(choices, several),)))
-        sections += [_choice(choice, form) for choice in choices]
+        sections += [_choice(at, choice, form) for at, choice in enumerate(choices, 1)]
     sections.append(Section("What excluded the others", tuple(_excluded(answer, form))))
     if answer["front"]:
         front = answer["front"][:_MOST_RUNNERS]
@@ -228,13 +245,13 @@ def _priorities(answer: Mapping[str, Any]) -> Bars:
     )
 
 
-def _choice(choice: Mapping[str, Any], form: Form) -> Section:
+def _choice(at: int, choice: Mapping[str, Any], form: Form) -> Section:
     """What there is to say about a choice."""
     candidate = choice["candidate"]
     return Section(
-        f"Best choice: {', '.join(best_for(choice))}",
+        f"Choice {at}: {', '.join(best_for(choice))}",
         (
-            Text(f"{form.terms.configuration(candidate, True)}, in {candidate['region']}."),
+            Text(f"In {candidate['region']}: {form.terms.configuration(candidate, True)}."),
             form.figures(choice),
             *_reasons(choice),
             *(_next_best(choice, form) if "balanced" in choice["priorities"] else ()),
@@ -288,6 +305,15 @@ def or_all(given: Sequence[str] | None, otherwise: str) -> str:
     return otherwise if given is None else listed(given)
 
 
+def places_searched(regions: Sequence[str] | None, snapshot: CatalogSnapshot) -> str:
+    """Where is searched: a country's clouds by the name of the country."""
+    named = [place_name(f"country/{one.removesuffix('/*')}", snapshot) for one in regions or ()]
+    told = [
+        name if one.endswith("/*") else one for one, name in zip(regions or (), named, strict=True)
+    ]
+    return or_all(told if regions else None, "all cloud regions")
+
+
 def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table]:
     against = choice["against"]
     if against is not None:
@@ -299,8 +325,8 @@ def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table]:
             (
                 one["metric"],
                 percent(one["weight_ratio"]),
-                UNKNOWN if one["value"] is None else number(one["value"], one["unit"]),
-                UNKNOWN if one["best"] is None else number(one["best"], one["unit"]),
+                _metric(one["value"], one["unit"]),
+                _metric(one["best"], one["unit"]),
                 UNKNOWN if one["worse_ratio"] is None else percent(one["worse_ratio"]),
             )
             for one in choice["compared"]
@@ -315,6 +341,17 @@ def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table]:
     )
 
 
+def _metric(value: float | None, unit: str) -> str:
+    """A figure that choices are compared by."""
+    if value is None:
+        return UNKNOWN
+    if unit == _SHARE_OF_MEMORY:
+        return f"{percent(value)} of memory used"
+    if unit == "s":
+        return duration(value) if value < _LONG_S else days(value / _SECONDS_PER_DAY)
+    return number(value, unit.replace("CO2e", " CO₂e"))
+
+
 def _next_best(choice: Mapping[str, Any], form: Form) -> Iterable[Text]:
     loser = choice["nearest_loser"]
     if loser is None:
@@ -324,9 +361,12 @@ def _next_best(choice: Mapping[str, Any], form: Form) -> Iterable[Text]:
     if flip is not None and abs(flip["change_ratio"]) < _ALIKE_RATIO:
         when = " The two score alike."
     elif flip is not None:
-        change = percent(flip["change_ratio"])
-        when = f" It would be first if its {flip['metric']} changed by {change}."
-    yield Text(f"Next best: {form.terms.configuration(other, True)}, in {other['region']}.{when}")
+        ratio = flip["change_ratio"]
+        when = (
+            f" It would be first with {percent(abs(ratio))} {'less' if ratio < 0.0 else 'more'} "
+            f"{_MEASURED.get(flip['metric'], flip['metric'])}."
+        )
+    yield Text(f"Next best, in {other['region']}: {form.terms.configuration(other, True)}.{when}")
 
 
 def _start(choice: Mapping[str, Any]) -> Iterable[Text]:
@@ -341,9 +381,9 @@ def _limits(choice: Mapping[str, Any], names: Names) -> Table:
     rows = tuple(
         (
             names.get(one["name"], (one["name"].replace("_", " "), ""))[0],
-            _in_unit(one["value"], one["unit"]),
-            _in_unit(one["limit"], one["unit"]),
-            one["verdict"],
+            _in_unit(one["value"], _unit(one["name"], one["unit"])),
+            _in_unit(one["limit"], _unit(one["name"], one["unit"])),
+            _VERDICTS.get(one["verdict"], one["verdict"]),
         )
         for one in (*choice["limits"], *choice["estimate"]["constraints"])
     )
@@ -386,8 +426,12 @@ def _in_unit(value: float | None, unit: str) -> str:
     """A figure of a limit; bytes as gigabytes."""
     if value is not None and unit in _BYTES:
         return number(value / 1e9, "GB")
-    if value is not None and unit == "s":
-        return duration(value)
+    if unit == _SHARE:
+        return percent(value)
+    if value is not None and unit in _SPOKEN:
+        return _SPOKEN[unit](value)
+    if value == 1.0 and unit in _COUNTED:
+        return f"1 {unit.removesuffix('s')}"
     return number(value, "" if unit == "-" else unit)
 
 

@@ -90,6 +90,14 @@ def figure(given: Mapping[str, Any] | None, unit: str, factor: float = 1.0) -> s
     return f"{number(value, unit)} ({number(low)} to {number(high)})"
 
 
+def in_words(given: Mapping[str, Any] | None, words: Callable[[float], str]) -> str:
+    """An estimated figure with its interval, each as people say it."""
+    if given is None:
+        return UNKNOWN
+    value, low, high = (words(given[end]) for end in ("value", "low", "high"))
+    return value if low == high else f"{value} ({low} to {high})"
+
+
 def percent(ratio: float | None) -> str:
     """A share in hundredths."""
     return UNKNOWN if ratio is None else f"{number(100.0 * ratio)} %"

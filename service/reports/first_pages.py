@@ -132,7 +132,7 @@ def _limits(verdict: Verdict | None, excluded: Sequence[tuple[str, int, str]]) -
         count, _, closest = text.partition("; ")
         more = f"; {closest}" if closest else ""
         limit = name.removesuffix(", at least")
-        yield Text(f"Ruled out by {limit}: {count} options{more}.")
+        yield Text(f"{count} options were ruled out by this limit: {limit}{more}.")
     if not excluded:
         yield Text("No limit excluded anything.")
 

@@ -9,11 +9,13 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import NO_SPREAD
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.core.years import HOURS_PER_MONTH
+from service.estimation.formatting import duration
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import InputTokens
-from service.estimation.verdict.figures import inference_figures
+from service.estimation.verdict.figures import emissions, inference_figures
+from service.estimation.verdict.names import format_name, layout_words
 from service.estimation.verdict.verdict import Verdict, inference_verdict
 from service.reports.decision import (
     Form,
@@ -23,9 +25,19 @@ from service.reports.decision import (
     limit_names,
     model_names,
     or_all,
+    places_searched,
     prices_asked,
 )
-from service.reports.document import UNKNOWN, Document, Table, figure, listed, number, percent
+from service.reports.document import (
+    UNKNOWN,
+    Document,
+    Table,
+    figure,
+    in_words,
+    listed,
+    number,
+    percent,
+)
 
 
 def recommendation_document(
@@ -51,7 +63,7 @@ def recommendation_document(
         terms=INFERENCE_TERMS,
         verdict=_verdict(request, answer, snapshot),
         key_figures=inference_figures,
-        asked=_asked(request, models),
+        asked=_asked(request, models, snapshot),
         choices=_choices,
         figures=_figures,
         runners=_runners,
@@ -78,12 +90,14 @@ def _length(asked: InputTokens) -> str:
     return f"{mean:,.0f}" if spread is NO_SPREAD else f"{mean:,.0f} on average"
 
 
-def _asked(request: RecommendationRequest, models: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _asked(
+    request: RecommendationRequest, models: Sequence[str], snapshot: CatalogSnapshot
+) -> tuple[tuple[str, str], ...]:
     workload, search = request.workload, request.search
     if workload.requests_per_s is not None:
         load = f"{number(workload.requests_per_s)} requests per second"
     elif workload.concurrency is not None:
-        load = f"{number(workload.concurrency)} requests in flight"
+        load = f"{number(workload.concurrency)} requests at once"
     else:
         load = "one replica at full load"
     return (
@@ -98,7 +112,7 @@ def _asked(request: RecommendationRequest, models: Sequence[str]) -> tuple[tuple
         ("Calls per task", number(workload.calls_per_task)),
         ("Engine", request.serving.engine or "the one that is usual on the accelerators"),
         ("Accelerators", or_all(search.accelerators, "the whole catalog")),
-        ("Regions", or_all(search.regions, "all cloud regions")),
+        ("Regions", places_searched(search.regions, snapshot)),
         ("Weights", or_all(search.precisions, "the checkpoint's own, and the usual formats")),
         ("Largest number of accelerators", number(search.max_accelerators)),
         (
@@ -109,14 +123,9 @@ def _asked(request: RecommendationRequest, models: Sequence[str]) -> tuple[tuple
 
 
 def _settings(candidate: Mapping[str, Any]) -> str:
-    layout = candidate["parallelism"]
-    degrees = [
-        f"{name} {layout[name]}" for name in ("tensor", "pipeline", "expert") if layout[name] > 1
-    ]
-    replicas = f"{layout['data']} replicas" if layout["data"] > 1 else "1 replica"
-    formats = candidate["precision"]
+    weights, cache = (format_name(candidate["precision"][of]) for of in ("weights", "kv_cache"))
     return ", ".join(
-        [f"weights {formats['weights']}, cache {formats['kv_cache']}", *degrees, replicas]
+        [f"{weights} weights", f"{cache} cache", *layout_words(candidate["parallelism"])]
     )
 
 
@@ -172,14 +181,14 @@ def _figures(choice: Mapping[str, Any]) -> Table:
     rows = (
         ("Memory per accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
         ("Free memory", percent(candidate["headroom_ratio"])),
-        ("Time to first token", figure(latency["ttft_s"], "s")),
-        ("Time per output token", figure(latency["tpot_s"], "s")),
-        ("Time for a whole request", figure(latency["e2e_s"], "s")),
+        ("Time to first token", in_words(latency["ttft_s"], duration)),
+        ("Time per output token", in_words(latency["tpot_s"], duration)),
+        ("Time for a whole answer", in_words(latency["e2e_s"], duration)),
         ("Output", figure(latency["output_tokens_per_s"], "tokens/s")),
         ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
         ("Energy per year", figure(year.get("facility_energy_kwh"), "MWh", 1e-3)),
-        ("Greenhouse gases per year", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
-        ("of which electricity", figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6)),
+        ("Greenhouse gases per year", in_words(carbon.get("total_gco2e"), emissions)),
+        ("of which electricity", in_words(carbon.get("operational_location_gco2e"), emissions)),
         ("Water per year", figure(water.get("total_l"), "m³", 1e-3)),
         ("Price per hour", figure(hourly.get("usd_per_hour"), "USD")),
         ("Price per month", figure(hourly.get("usd_per_hour"), "USD", HOURS_PER_MONTH)),
@@ -224,7 +233,8 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
 
 
 def _miss_settings(one: Mapping[str, Any]) -> str:
-    return f"{one['weights']}, tensor {one['tensor']}, pipeline {one['pipeline']}"
+    layout = layout_words({**one, "data": 1})[:-1]
+    return ", ".join([f"{format_name(one['weights'])} weights", *layout])
 
 
 #: How deployments and their limits are told.

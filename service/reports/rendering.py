@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from functools import lru_cache
 from importlib.resources import files
+from math import ceil
 from typing import TYPE_CHECKING
 
 import orjson
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 _TEMPLATES = "templates"
 #: Letters beyond which a text is rather broken than given a wider column.
 _WIDEST_COLUMN = 34
+#: Letters that the space beside a column takes, and how much wider bold letters are.
+_GUTTER, _BOLD_RATIO = 4, 1.15
 
 
 @lru_cache(maxsize=1)
@@ -56,8 +60,9 @@ def as_pdf(document: Document) -> bytes:
 def _widths(table: Table) -> list[int]:
     """Columns in proportion to what is in them; headings are broken between words."""
     return [
-        max(
-            *(len(word) for word in name.split()),
+        _GUTTER
+        + max(
+            *(ceil(len(word) * _BOLD_RATIO) for word in re.split(r"[\s-]", name)),
             *(min(len(row[at]), _WIDEST_COLUMN) for row in table.rows),
             1,
         )

@@ -9,7 +9,13 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
-from service.estimation.verdict.figures import training_figures
+from service.estimation.verdict.figures import days, emissions, training_figures
+from service.estimation.verdict.names import (
+    format_name,
+    layout_words,
+    method_name,
+    optimizer_name,
+)
 from service.estimation.verdict.verdict import Verdict, training_verdict
 from service.reports.decision import (
     Form,
@@ -19,11 +25,34 @@ from service.reports.decision import (
     limit_names,
     model_names,
     or_all,
+    places_searched,
     prices_asked,
 )
-from service.reports.document import UNKNOWN, Document, Table, figure, listed, number, percent
+from service.reports.document import (
+    UNKNOWN,
+    Document,
+    Table,
+    figure,
+    in_words,
+    listed,
+    number,
+    percent,
+)
 
 _HOURS_PER_DAY = 24.0
+#: What is recomputed, and where optimizer states are kept, where that is anything.
+_RECOMPUTED = {
+    "selective": "attention scores recomputed",
+    "selective-operators": "every other product recomputed",
+    "full": "whole layers recomputed",
+}
+_OFFLOADED = {
+    "cpu": "optimizer states in host memory",
+    "nvme": "optimizer states on NVMe drives",
+    "tier": "optimizer states in a memory tier",
+}
+#: What a search for offloading was asked.
+_MAY_OFFLOAD = {None: "where nothing fits without", True: "may be", False: "no"}
 
 
 def training_recommendation_document(
@@ -49,7 +78,7 @@ def training_recommendation_document(
         terms=TRAINING_TERMS,
         verdict=_verdict(request, answer, snapshot),
         key_figures=training_figures,
-        asked=_asked(request, answer, models),
+        asked=_asked(request, answer, models, snapshot),
         choices=_choices,
         figures=_figures,
         runners=_runners,
@@ -71,7 +100,10 @@ def _verdict(
 
 
 def _asked(
-    request: TrainingRecommendationRequest, answer: Mapping[str, Any], models: Sequence[str]
+    request: TrainingRecommendationRequest,
+    answer: Mapping[str, Any],
+    models: Sequence[str],
+    snapshot: CatalogSnapshot,
 ) -> tuple[tuple[str, str], ...]:
     run, search = request.run, request.search
     return (
@@ -79,13 +111,13 @@ def _asked(
         ("Tokens of the run", f"{run.tokens:,.0f}"),
         ("Tokens per sequence", f"{run.sequence_length:,}"),
         ("Sequences per step", f"{answer['global_batch_size']:,}"),
-        ("What is trained", listed(run.methods)),
-        ("Optimizers", listed(run.optimizers)),
-        ("States in host memory", "may be" if run.offload else "no"),
-        ("Framework", run.framework),
+        ("What is trained", listed([method_name(one) for one in run.methods])),
+        ("Optimizers", listed([optimizer_name(one) for one in run.optimizers])),
+        ("Optimizer states in host memory", _MAY_OFFLOAD[run.offload]),
+        ("Framework", "any" if run.framework == "default" else run.framework),
         ("Accelerators", or_all(search.accelerators, "the whole catalog")),
-        ("Regions", or_all(search.regions, "all cloud regions")),
-        ("Weights", or_all(search.precisions, "the checkpoint's own, and fp8")),
+        ("Regions", places_searched(search.regions, snapshot)),
+        ("Weights", or_all(search.precisions, "the checkpoint's own, and FP8")),
         ("Largest number of accelerators", number(search.max_accelerators)),
         (
             "Prices per accelerator-hour",
@@ -96,24 +128,18 @@ def _asked(
 
 def _settings(candidate: Mapping[str, Any]) -> str:
     layout, how = candidate["parallelism"], candidate["training"]
-    degrees = [
-        f"{name} {layout[name]}"
-        for name in ("tensor", "pipeline", "context", "expert", "data")
-        if layout[name] > 1
-    ]
     recomputed = how["activation_checkpointing"]
+    weights = format_name(candidate["precision"]["weights"])
     settings = [
         f"ZeRO {how['zero_stage']}" if how["zero_stage"] else "",
-        f"{recomputed} recomputation" if recomputed != "none" else "",
-        f"states in host memory ({how['offload_optimizer']})"
-        if how["offload_optimizer"] != "none"
-        else "",
+        _RECOMPUTED.get(recomputed, ""),
+        _OFFLOADED.get(how["offload_optimizer"], ""),
         f"micro-batches of {how['micro_batch_size']}",
     ]
     return ", ".join(
         [
-            f"{how['method']} in {candidate['precision']['weights']} with {how['optimizer']}",
-            *degrees,
+            f"{method_name(how['method'])} in {weights} with {optimizer_name(how['optimizer'])}",
+            *layout_words(layout),
             *filter(None, settings),
         ]
     )
@@ -167,13 +193,13 @@ def _figures(choice: Mapping[str, Any]) -> Table:
         ("Free memory", percent(candidate["headroom_ratio"])),
         ("Time of a step", figure(speed["step_s"], "s")),
         ("Tokens per second", figure(speed["tokens_per_s"], "")),
-        ("Model FLOPs utilisation", figure(speed["mfu_ratio"], "")),
-        ("Duration of the run", figure(run.get("days"), "d")),
+        ("Share of peak used (MFU)", in_words(speed["mfu_ratio"], percent)),
+        ("Duration of the run", in_words(run.get("days"), days)),
         ("Expected failures", figure(run.get("expected_failures"), "")),
         ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
         ("Energy of the run", figure(whole.get("facility_energy_kwh"), "MWh", 1e-3)),
-        ("Greenhouse gases of the run", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
-        ("of which electricity", figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6)),
+        ("Greenhouse gases of the run", in_words(carbon.get("total_gco2e"), emissions)),
+        ("of which electricity", in_words(carbon.get("operational_location_gco2e"), emissions)),
         ("Water of the run", figure(water.get("total_l"), "m³", 1e-3)),
         ("Price per hour, all accelerators", UNKNOWN if hourly is None else number(hourly, "USD")),
         (
@@ -207,9 +233,8 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
 
 
 def _miss_settings(one: Mapping[str, Any]) -> str:
-    return (
-        f"{one['method']} in {one['weights']}, ZeRO {one['zero_stage']}, tensor {one['tensor']}, "
-        f"pipeline {one['pipeline']}"
+    return f"{method_name(one['method'])} in {format_name(one['weights'])}, " + ", ".join(
+        [f"ZeRO {one['zero_stage']}", *layout_words({**one, "data": 1})[:-1]]
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from pypdf import PdfReader
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.formatting import duration
 from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.reports.decision import best_for
@@ -22,6 +23,7 @@ from service.reports.document import (
     Table,
     Text,
     figure,
+    in_words,
     listed,
     number,
     percent,
@@ -134,7 +136,7 @@ def test_a_meeting_finds_inputs_choice_reasons_limits_and_sources(packaged_snaps
         if choice["against"] is not None:
             assert choice["against"]["in_words"] in said
         latency = choice["estimate"]["latency"]["ttft_s"]
-        assert figure(latency, "s") in said
+        assert in_words(latency, duration) in said
         for warning in choice["estimate"]["warnings"]:
             assert warning["message"] in said
     for entry in answer["provenance"]["entries"]:

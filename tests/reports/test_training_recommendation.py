@@ -10,8 +10,9 @@ from pypdf import PdfReader
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.verdict.figures import days
 from service.estimation.wording import spoken
-from service.reports.document import Document, Text, figure
+from service.reports.document import Document, Text, in_words
 from service.reports.rendering import as_html, as_pdf
 from service.reports.training_recommendation import training_recommendation_document
 from tests.reports.test_recommendation import Page, packed, texts
@@ -43,7 +44,7 @@ def test_a_meeting_finds_the_run_its_price_and_its_reasons(packaged_snapshot):
         candidate, run = choice["candidate"], choice["estimate"]["latency"]["run"]
         accelerator = packaged_snapshot.accelerators[candidate["accelerator"]].value.name
         assert f"{candidate['accelerator_count']} × {accelerator}" in said
-        assert figure(run["days"], "d") in said
+        assert in_words(run["days"], days) in said
         for warning in choice["estimate"]["warnings"]:
             assert spoken(warning["message"], packaged_snapshot) in said
     for entry in answer["provenance"]["entries"]:

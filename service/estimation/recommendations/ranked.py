@@ -22,11 +22,13 @@ from service.core.search.ranking import (
 )
 from service.core.search.regions import scarce_water
 from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority, WorkloadKind
+from service.estimation.formatting import duration
 from service.estimation.recommendations.answers import Agreement, ChoiceRobustness, ComparedMetric
 from service.estimation.recommendations.metrics import metrics_in_regions
 from service.estimation.recommendations.placement import PlacedCandidates
 from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.recommendations.verification import Verified
+from service.estimation.verdict.figures import days
 
 #: Members of the front that an answer lists, and candidates tried for each priority.
 MOST_LISTED = 50
@@ -42,9 +44,19 @@ _AGREEING_RATIO = 0.5
 #: Nobody tells figures apart that are closer than this.
 _AS_GOOD_RATIO = 0.005
 #: What the decisive metrics are called in sentences.
-_METRIC_WORDS: Mapping[Metric, str] = MappingProxyType(
-    {"headroom": "use of memory", "latency": "latency", "carbon": "carbon footprint"}
+_COMPARED: Mapping[Metric, tuple[str, str]] = MappingProxyType(
+    {
+        "headroom": ("use", "less memory"),
+        "latency": ("take", "less time"),
+        "carbon": ("emit", "less"),
+    }
 )
+_OF: Mapping[Metric, str] = MappingProxyType(
+    {"headroom": "memory", "latency": "time", "carbon": "carbon"}
+)
+#: Times from which on people count hours and days [s].
+_LONG_S = 600.0
+_SECONDS_PER_DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,19 +287,30 @@ class RankedCandidates:
         return {
             "focus": kind.focus,
             "agrees": agrees,
-            "because": f"its {_METRIC_WORDS[metric]} {_beside_the_best(worse)} within the limits "
-            f"({mine:.3g} against {best:.3g} {self.subject.units[metric]})"
-            + ("" if agrees else "; with these weights, other metrics outweigh it"),
+            "because": _beside_the_best(metric, mine, best, self.subject.units[metric])
+            + ("" if agrees else ", but by your priorities its other figures outweigh that"),
         }
 
 
-def _beside_the_best(worse: float) -> str:
-    """How a figure stands to the lowest, by the share that it is above it."""
-    if worse < _AS_GOOD_RATIO:
-        return "is the best"
-    if worse < 1.0:
-        return f"is {worse:.0%} above the best"
-    return f"is {worse + 1.0:.2g} times the best"
+def _beside_the_best(metric: Metric, mine: float, best: float, unit: str) -> str:
+    """How a figure stands to the lowest of all that keep the limits."""
+    verb, comparative = _COMPARED[metric]
+    told, least = (_in_words(metric, value, unit) for value in (mine, best))
+    if mine <= best * (1.0 + _AS_GOOD_RATIO):
+        return f"no other option {verb}s {comparative} ({told})"
+    if mine < 2.0 * best:
+        more = f"{mine / best - 1.0:.0%} more {_OF[metric]} than the best"
+    else:
+        more = f"{mine / best:.2g} times as much {_OF[metric]} as the best"
+    return f"it {verb}s {more} ({told} instead of {least})"
+
+
+def _in_words(metric: Metric, value: float, unit: str) -> str:
+    if metric == "headroom":
+        return f"{value:.0%}"
+    if metric == "latency":
+        return duration(value) if value < _LONG_S else days(value / _SECONDS_PER_DAY)
+    return f"{value:.3g} {unit}"
 
 
 def _confidence(share_ratio: float, weak: int) -> Literal["high", "medium", "low"]:

@@ -13,6 +13,34 @@ from service.estimation.wording import place_name
 
 #: How formats of a checkpoint itself end, which readers need not know.
 _OF_CHECKPOINT = "-checkpoint"
+#: What may be trained, and with what, as people call it.
+_METHODS = {
+    "full": "all weights",
+    "lora": "LoRA adapters",
+    "qlora": "QLoRA adapters",
+}
+_OPTIMIZERS = {
+    "adamw": "AdamW",
+    "adamw-8bit": "8-bit AdamW",
+    "paged-adamw": "paged AdamW",
+    "paged-adamw-8bit": "paged 8-bit AdamW",
+    "adafactor": "Adafactor",
+    "lion": "Lion",
+    "muon": "Muon",
+    "sgd-momentum": "SGD with momentum",
+    "sgd": "SGD",
+    "galore-adamw": "GaLore AdamW",
+    "galore-adamw-8bit": "8-bit GaLore AdamW",
+    "apollo": "APOLLO",
+    "apollo-mini": "APOLLO-Mini",
+}
+#: Ways to divide work as people call them.
+_DEGREES = (
+    ("tensor", "tensor parallel"),
+    ("pipeline", "pipeline of"),
+    ("context", "context parallel"),
+    ("expert", "expert parallel"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +90,23 @@ def model_name(model: str) -> str:
 def format_name(weights: str) -> str:
     """A format of numbers as people write it."""
     return weights.removesuffix(_OF_CHECKPOINT).upper()
+
+
+def method_name(method: str) -> str:
+    """What is trained, in words."""
+    return _METHODS.get(method, method)
+
+
+def optimizer_name(optimizer: str) -> str:
+    """An optimizer as its authors write it."""
+    return _OPTIMIZERS.get(optimizer, optimizer)
+
+
+def layout_words(layout: Mapping[str, int]) -> list[str]:
+    """How work is divided among accelerators, and in how many copies it is done."""
+    copies = layout["data"]
+    divided = [f"{name} {layout[degree]}" for degree, name in _DEGREES if layout.get(degree, 1) > 1]
+    return [*divided, "1 copy" if copies == 1 else f"{copies:,} copies"]
 
 
 def accelerator_name(accelerator: str, snapshot: CatalogSnapshot) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.formatting import duration, gigabytes, in_gigabytes, number
+from service.estimation.formatting import duration, gigabytes, in_gigabytes, money, number
 from service.estimation.recommendations.requests import DecisionLimitsRequest
 from service.estimation.verdict.figures import (
     KeyFigure,
@@ -16,10 +16,8 @@ from service.estimation.verdict.figures import (
     inference_figures,
     monthly,
     rough,
-    rough_money,
     times_reading,
     training_figures,
-    two_digits,
 )
 from service.estimation.verdict.limits import SPEED_LIMITS, Held, deadline_held, held
 from service.estimation.verdict.names import Names, format_name, names_of
@@ -42,7 +40,7 @@ _SHARES = (
 _AS_IF = "Speed, cost and emissions are given as if it did."
 _SETS_THE_PACE = {
     "memory_bandwidth": "memory bandwidth",
-    "compute": "arithmetic",
+    "compute": "computing speed",
     "interconnect": "the links between accelerators",
     "overhead": "the engine's own work between steps",
 }
@@ -140,7 +138,7 @@ def training_verdict(
     if run is None:
         length = f"A step takes {duration(latency['step_s']['value'])}."
     else:
-        length = f"The run takes about {days(two_digits(run['value']))}."
+        length = f"The run takes about {days(run['value'])}."
     cost, carbon = known["cost"], known["carbon"]
     paid = _paid(cost.value, carbon.value, "")
     return Verdict(
@@ -249,8 +247,8 @@ def _speed(estimate: Estimate, limited: Sequence[Held]) -> str:
         return f"With {many}, each takes {duration(latency['e2e_s']['value'])}."
     rate = 1.0 / latency["tpot_s"]["value"]
     comes = (
-        f"answers start after {_about(latency['ttft_s'])} and come at {rough(rate)} tokens a "
-        f"second each"
+        f"answers start after {duration(latency['ttft_s']['value'])} and come at {rough(rate)} "
+        f"tokens a second each"
     )
     speed = [one for one in limited if one.name in SPEED_LIMITS]
     missed = [one for one in speed if one.kept is False]
@@ -280,9 +278,9 @@ def _price_and_emissions(estimate: Estimate, limited: Sequence[Held]) -> str:
 
 
 def _paid(usd: float | None, grams: float | None, per: str) -> str:
-    money = None if usd is None else rough_money(usd)
-    carbon = None if grams is None else emissions(two_digits(grams))
-    known = " and ".join(one for one in (money, carbon) if one)
+    price = None if usd is None else money(usd)
+    carbon = None if grams is None else emissions(grams)
+    known = " and ".join(one for one in (price, carbon) if one)
     missing = "" if usd is not None else " No list price of this hardware in this place is known."
     return (
         f"About {known}{per}.{missing}"
@@ -296,7 +294,10 @@ def _cheaper(choice: Mapping[str, Any], snapshot: CatalogSnapshot) -> str:
     names = names_of(candidate, snapshot)
     saved = 1.0 - choice["against"]["ratios"]["cost"]
     weights = format_name(candidate["precision"]["weights"])
-    return f"Cheaper: {names.hardware} in {weights}, {names.place} (−{saved * 100.0:.0f}%)."
+    return (
+        f"Cheaper: {names.hardware} in {weights}, {names.place}: {saved:.0%} less for the same "
+        f"work."
+    )
 
 
 def _pace_setters(estimate: Estimate) -> str:
@@ -310,7 +311,7 @@ def _pace_setters(estimate: Estimate) -> str:
         return "" if prefill is None else f"{_capital(prefill)} sets the pace."
     if prefill is None or prefill == decode:
         return f"{_capital(decode)} sets the pace."
-    return f"{_capital(decode)} sets the pace of the answer, {prefill} that of the first token."
+    return f"{_capital(decode)} sets the pace of the answer, and {prefill} that of the first token."
 
 
 def _brief(estimate: Estimate, figures: Sequence[KeyFigure]) -> str:
@@ -327,10 +328,6 @@ def _brief(estimate: Estimate, figures: Sequence[KeyFigure]) -> str:
         parts.append(passed.text if token.value is None else f"{token.text}/token")
     parts += [f"{known[id_].text}/month" for id_ in ("cost", "carbon") if known[id_].value]
     return " · ".join(parts)
-
-
-def _about(figure: Mapping[str, float]) -> str:
-    return duration(two_digits(figure["value"]))
 
 
 def _gb(figure: Mapping[str, float]) -> str:
