@@ -60,6 +60,7 @@ _DEQUANTISED = (Level("class", 0.20), Level("engine", 0.12), Level("generation",
 #: How fast packed weights are read is that of a kernel, which engines bring with them.
 _PACKED = (Level("class", 0.08), Level("engine", 0.12), Level("generation", 0.08))
 _EXPERTS = (Level("class", 0.10), Level("engine", 0.10), Level("generation", 0.05))
+_TOLD = (Level("class", 0.02), Level("engine", 0.04), Level("generation", 0.05))
 _LINKS = (Level("link", 0.20),)
 _HOSTS = (Level("vendor", 0.03), Level("host", 0.10))
 
@@ -101,6 +102,17 @@ _SEQUENCE_S = {
     "lmdeploy": 5e-6,
     "vllm@before-0.6": 2.2e-4,
 }
+
+#: What choosing a token moves for each entry of the vocabulary [B]: logits are read, widened,
+#: normalised and searched. Where a share of the most likely tokens is asked for, as models' own
+#: settings do, vLLM sorts all of them: 6.2 ms for 512 times 131,072 (its pull request 40376, 2026),
+#: a hundred picoseconds each, at 3 to 4 TB/s.
+_SAMPLED_BYTES = {"vllm": 350.0}
+
+#: What a process of the server takes to tell a token, of which the engine's process knows nothing:
+#: 12,850 tokens/s of a model of 1.2e9 parameters on an A100, 78 us each (pull request 12287 of
+#: vLLM, 2025, before it made some of it cheaper). Others are not known to have such a limit.
+_TOLD_S = {"vllm@v1-0.8": 7e-5, "vllm@v1": 7e-5}
 
 #: Layers that ``device_map`` divides run one after the other; llama.cpp got 1.58 times the speed of
 #: one card from two with 16 parts of a prompt (its pull request 4918, 2024).
@@ -168,8 +180,9 @@ _PROMPT_PRODUCT_S = {"llama.cpp-like": 2.5e-5}
 
 #: The smallest collective: twice round a ring of 24 cores at 1 to 2 us a hop (AWS Neuron
 #: documentation, Intra-node Collective Communications, 2025); 43 us for eight bytes over the slots
-#: of eight RTX 4090 (issue 1530 of NCCL, 2024).
-_COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5}
+#: of eight RTX 4090 (issue 1530 of NCCL, 2024). Over Ethernet a message takes 8 to 10 us to the
+#: other chip (the catalog's latency of Gaudi 2), and an all-reduce sends two, one after the other.
+_COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5, "ethernet": 3e-5}
 
 #: A ring goes on in one of a link's two directions, and both cores of a chip share its links (AWS,
 #: Trn1 and Inf2 architecture, 2025).
@@ -217,6 +230,12 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term(
             "sequence_s", 1e-5, 1e-7, 2e-3, 0.17, _ENGINES, logarithmic=True, usual_of=_SEQUENCE_S
         ),
+        Term(
+            *("sampled_bytes", 12.0, 2.0, 2e3, 0.10, _ENGINES),
+            logarithmic=True,
+            usual_of=_SAMPLED_BYTES,
+        ),
+        Term("told_s", 1e-6, 1e-7, 1e-3, 0.05, _TOLD, logarithmic=True, usual_of=_TOLD_S),
         Term(
             *("prompt_layer_s", 4e-5, 1e-6, 2e-3, 0.20, _ENGINES),
             logarithmic=True,
@@ -460,6 +479,7 @@ def _estimated(
             ("widened_from_rows", known.widened_from_rows),
             ("rereads_heads", known.rereads_heads),
             ("weight_only", known.weight_only),
+            ("unrouted_below_bits", known.unrouted_below_bits),
             ("prefill_log_sigma", 0.0),
             ("decode_log_sigma", 0.0),
             ("throughput_log_sigma", 0.0),
@@ -471,6 +491,7 @@ def _estimated(
         setup.calibration.power,
         "",
         True,
+        outside_ratio=estimate.calibration.outside_ratio,
     )
     latency = inference_latency(
         estimate.deployment, setup.workload, setup.serving, calibration, fitting

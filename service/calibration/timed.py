@@ -46,6 +46,7 @@ _MECHANISM = {
         "memory": (
             *("memory_ratio", "overlap_ratio", "attention_memory_ratio", "elementwise_passes"),
             *("packed_memory_ratio",),
+            "sampled_bytes",
             *("cast_bytes", "dequantised_bytes", "unpacked_bytes"),
         ),
         "interconnect": (

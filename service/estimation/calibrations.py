@@ -30,7 +30,12 @@ from service.core.performance.calibration import (
     hardware_efficiency,
     power_model,
 )
-from service.core.performance.kernels import is_weight_only, rereads_heads, widened_from_rows
+from service.core.performance.kernels import (
+    is_weight_only,
+    rereads_heads,
+    unrouted_below_bits,
+    widened_from_rows,
+)
 from service.core.performance.spread import NO_WIDENING
 from service.estimation.levels import (
     MACHINES,
@@ -135,6 +140,7 @@ def _calibration(
     figures["widened_from_rows"] = exact(widened_from_rows(release, family))
     figures["rereads_heads"] = exact(rereads_heads(release, family))
     figures["weight_only"] = exact(is_weight_only(release))
+    figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:
         name = f"{spread.part.rpartition('/')[2]}_log_sigma"

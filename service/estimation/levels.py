@@ -95,6 +95,9 @@ _RINGS = ("aws-", "google-tpu")
 #: share (AWS, Trn1 and Inf2 architecture, 2025); tori use all of theirs at once.
 _PLAIN_RINGS = ("aws-",)
 
+#: Those whose chips are joined by Ethernet, 24 ports each (Intel, Gaudi 3 white paper, 2024).
+_ETHERNET = ("intel-gaudi",)
+
 Keys = Mapping[str, str]
 
 
@@ -152,8 +155,13 @@ def link_of(accelerator: Accelerator) -> str:
 
 
 def inference_link_of(accelerator: Accelerator) -> str:
-    """As `link_of`, but rings apart: small messages wait for each of their hops."""
+    """As `link_of`, but rings and Ethernet apart.
+
+    Small messages wait for each hop of a ring, and for the network's protocol on Ethernet.
+    """
     link = link_of(accelerator)
+    if accelerator.family.startswith(_ETHERNET) and link == "scale-up":
+        return "ethernet"
     ring = accelerator.family.startswith(_RINGS) and accelerator.scale_up_domain_accelerators > 2
     return "ring" if ring and link == "scale-up" else link
 

@@ -222,7 +222,7 @@ def test_every_term_belongs_to_a_mechanism() -> None:
     }
     assert by_host == {
         *("step_s", "layer_s", "expert_s", "sequence_s", "prompt_layer_s", "host_ratio"),
-        "prompt_product_s",
+        *("prompt_product_s", "told_s"),
         "sharded_layer_s",
     }
 

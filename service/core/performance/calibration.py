@@ -98,6 +98,10 @@ class EngineOverhead:
     written in 16 bit before they multiply ``widened_from_rows`` or more, zero if never. In steps
     with prompts, each product of an expert takes ``prompt_product_s`` to be issued; with
     ``whole_expert_tiles`` it fills tiles alone.
+    Routed experts whose weights have fewer than ``unrouted_below_bits`` each multiply all tokens.
+    Choosing a token moves ``sampled_bytes`` for each entry of the vocabulary. The server's own
+    process takes ``told_s`` to tell a token, beside all else: no step ends sooner than its tokens
+    are told.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -124,6 +128,9 @@ class EngineOverhead:
     whole_expert_tiles: bool = field(default=False, metadata=ALIKE)
     widened_from_rows: float = field(default=0.0, metadata=ALIKE)
     prompt_product_s: float = field(default=0.0, metadata=FIGURE)
+    unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
+    sampled_bytes: float = field(default=0.0, metadata=FIGURE)
+    told_s: float = field(default=0.0, metadata=FIGURE)
 
     @property
     def layer_ratio(self) -> Number:
@@ -188,6 +195,15 @@ class PerformanceCalibration:
     corrections: Corrections = field(default=NO_CORRECTIONS, metadata=FIGURE)
     widening: Widening = field(default=NO_WIDENING, metadata=FIGURE)
     outside_ratio: Number = field(default=0.0, metadata=FIGURE)
+
+    def reached_ratio(self, own_ratio: Number) -> Number:
+        """Share of bandwidth that kernels reach who reach a share of the accelerator's own [-].
+
+        What lies outside arrives as fast as links deliver it, whatever kernels do.
+        """
+        outside = self.outside_ratio
+        reached: Number = own_ratio / (1.0 - outside + own_ratio * outside)
+        return reached
 
     @property
     def decode_log_sigma(self) -> Number:

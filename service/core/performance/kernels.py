@@ -180,6 +180,30 @@ HEAD_READS = (
     ),
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Unrouted:
+    """Engines whose routed experts each multiply all tokens where weights are so narrow.
+
+    Every expert that an accelerator holds is then read, and what routing leaves out is taken away
+    after it was computed.
+    """
+
+    engine: str
+    below_bits: float
+    source: str
+
+
+#: Where routing saves nothing.
+UNROUTED = (
+    Unrouted(
+        "optimum-habana",
+        16.0,
+        "Optimum Habana, modeling_mixtral.py, 2024-2026: quantised experts are looped over with "
+        "all tokens, until the accelerator's operator for experts takes 8 bit",
+    ),
+)
+
 #: Kernels of an eager layer with products of 16 bit: seven products, and norms, rotations, caches,
 #: attention, activation and residuals one by one.
 _LAYER_KERNELS, _LAYER_PRODUCTS = 30, 7
@@ -301,6 +325,11 @@ def rereads_heads(release: str, family: str) -> bool:
 def holds_widened(release: str) -> bool:
     """Whether a release holds a buffer for the largest matrix that it widens whole."""
     return any(one.held and one.by(release) for one in WHOLE_DEQUANTISATIONS)
+
+
+def unrouted_below_bits(engine: str) -> float:
+    """Width of weights below which experts of an engine multiply all tokens [bit]; zero if none."""
+    return next((one.below_bits for one in UNROUTED if one.engine == engine), 0.0)
 
 
 def engine_precision(matrix_precision: str, engine: EngineOverhead) -> str:

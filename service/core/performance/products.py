@@ -69,23 +69,29 @@ class ExpertProducts:
     """Products of routed experts of one shape.
 
     Tokens of ``sharing_replicas`` meet at the experts. The rank whose experts were chosen most is
-    above the mean by ``busiest_ratio`` of the standard deviation.
+    above the mean by ``busiest_ratio`` of the standard deviation. Where they are ``unrouted``, each
+    expert multiplies all tokens.
     """
 
     cost: ProductCost
     size: ProductSize
     sharing_replicas: float
     busiest_ratio: float
+    unrouted: bool = False
 
     @property
     def token_flops(self) -> float:
         """What a token takes in them [FLOP]."""
-        return self.size.row_flops * self.sharing_replicas * self.size.item.copies_per_token
+        item = self.size.item
+        copies = item.copies if self.unrouted else item.copies_per_token
+        return self.size.row_flops * self.sharing_replicas * copies
 
     def load(self, tokens: Number) -> tuple[Number, Number]:
         """Copies of experts that are read, and rows of their products [-]."""
         item = self.size.item
         tokens = tokens * self.sharing_replicas
+        if self.unrouted:
+            return item.copies * (tokens > 0), tokens * item.copies
         chosen = item.experts_per_token / item.experts
         read_ratio: Number = 1.0
         if chosen < 1.0:
@@ -192,7 +198,7 @@ def expert_products(
     busiest = expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0
     costs = product_costs(sizes, accelerator, calibration)
     return tuple(
-        ExpertProducts(cost, size, sharing, busiest)
+        ExpertProducts(cost, size, sharing, busiest, is_unrouted(size.item, calibration.engine))
         for cost, size in zip(costs, sizes, strict=True)
     )
 
@@ -216,10 +222,11 @@ def product_rates(
         rate = rate / sqrt(sqrt(1.0 + square * square))
     if item.weight_bits < bits and not widened_whole(item, calibration.engine):
         rate = rate * hardware.dequantised_ratio
-    bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
+    reached = hardware.memory_ratio
     if item.weight_bits < 16.0:
-        bandwidth = bandwidth * calibration.engine.packed_memory_ratio
-    if not item.experts:
+        reached = reached * calibration.engine.packed_memory_ratio
+    bandwidth = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(reached)
+    if not item.experts or is_unrouted(item, calibration.engine):
         return rate, bandwidth
     # Products of small experts end before they have filled the accelerator.
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
@@ -234,6 +241,11 @@ def widened_whole(item: MatrixProduct, engine: EngineOverhead) -> bool:
     """
     narrow = item.widened_whole and item.weight_bits < 16.0
     return narrow and not item.experts and engine.widened_from_rows > 0.0
+
+
+def is_unrouted(item: MatrixProduct, engine: EngineOverhead) -> bool:
+    """Whether each expert of an engine multiplies all tokens."""
+    return item.experts > 0 and item.weight_bits < engine.unrouted_below_bits
 
 
 @cache

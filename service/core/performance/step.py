@@ -16,6 +16,7 @@ from service.core.performance.products import (
     ProductCost,
     WorkSizes,
     expert_products,
+    is_unrouted,
     padded_rows,
     product_costs,
     work_sizes,
@@ -141,6 +142,8 @@ class RankSteps:
     message: Message
     overhead_s: Number
     sequence_s: Number
+    sequence_bytes: Number
+    told_s: Number
     layers_s: Number
     issued_s: Number
     launch_bound: bool
@@ -164,10 +167,7 @@ class RankSteps:
         sequences = load.prefill_sequences + load.decode_sequences
         flops = tokens * self.token_flops + sequences * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
-        other_bytes = (
-            tokens * self.elementwise_bytes_per_token
-            + sequences * self.work.state_bytes_per_sequence
-        )
+        other_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.sequence_bytes
         memory_bytes = other_bytes
         memory_s: Number = other_bytes / self.bytes_per_s
         # Compute and memory time of each operator [s].
@@ -239,6 +239,9 @@ class RankSteps:
             overhead_s = overhead_s + maximum(left_s, 0.0) * prompts
         if self.experts:
             overhead_s = overhead_s + apart_s * (load.prefill_tokens > 0)
+        if not isinstance(self.told_s, float) or self.told_s:
+            # The server's process falls behind where steps are shorter than it takes to tell them.
+            overhead_s = maximum(overhead_s, self.told_s * sequences - work_s - interconnect_s)
         return StepTime(
             total_s=work_s + interconnect_s + overhead_s,
             work_s=work_s,
@@ -271,12 +274,16 @@ def rank_steps(
     experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
     routed_flops = sum(one.token_flops for one in experts)
     attention: tuple[AttentionCost, ...] = ()
+    streamed_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
+        hardware.memory_ratio
+    )
     moved_per_score = engine.moved_per_score(fused)
     if work.attention:
         peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", engine))
         flops_per_s = peak * hardware.attention_matrix_ratio
-        bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
-        streamed_per_s = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
+        bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
+            hardware.attention_memory_ratio
+        )
         attention = tuple(
             AttentionCost(
                 layer,
@@ -309,7 +316,7 @@ def rank_steps(
         by_sequence=product_costs(sizes.by_sequence.each, accelerator, calibration),
         experts=experts,
         attention=attention,
-        bytes_per_s=accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio,
+        bytes_per_s=streamed_per_s,
         token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=_token_message(work, accelerator, parallelism, calibration),
         overhead_s=engine.step_s * engine.host_ratio
@@ -317,6 +324,8 @@ def rank_steps(
         + engine.expert_s * work.held_experts
         + hardware.narrow_experts_s * narrow,
         sequence_s=engine.sequence_s * engine.host_ratio,
+        sequence_bytes=work.state_bytes_per_sequence + engine.sampled_bytes * work.chosen_from,
+        told_s=engine.told_s * engine.host_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
         issued_s=engine.prompt_layer_s * engine.host_ratio * work.layers,
         launch_bound=engine.launch_bound,
@@ -349,7 +358,7 @@ def _narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:
     rows and apply scales all the same: they are charged alike, for nobody has measured them.
     """
     expert = next((item for item in work.products if item.experts), None)
-    if expert is None:
+    if expert is None or is_unrouted(expert, engine):
         return 0.0
     bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
     return work.routed_layers if bits < 16 and bits <= expert.weight_bits else 0.0

@@ -118,7 +118,8 @@ class RankWork:
     patches of its images, ``audio`` that on the positions of its audio. ``held_experts`` are the
     routed experts of all layers on the rank, ``launches_ratio`` the kernels of a layer beside those
     of one with 16-bit weights. Between products a token moves ``elementwise_bytes_per_token``
-    where kernels are fused, and ``unfused_bytes_per_token`` where every operation is one.
+    where kernels are fused, and ``unfused_bytes_per_token`` where every operation is one. A token
+    that is told is chosen from ``chosen_from`` entries of the vocabulary, on every rank.
     """
 
     layers: int
@@ -136,6 +137,7 @@ class RankWork:
     routed_layers: float
     held_experts: float = 0.0
     launches_ratio: float = 1.0
+    chosen_from: int = 0
     encoder: RankWork | None = None
     images: RankWork | None = None
     audio: RankWork | None = None
@@ -261,6 +263,7 @@ def rank_work(
         routed_layers=routed_layers,
         held_experts=held_experts,
         launches_ratio=launches_ratio(precision.weights),
+        chosen_from=0 if head is None else architecture.vocab_size,
         encoder=_encoder_work(architecture, precision, parallelism),
         images=_image_work(architecture, precision, parallelism),
         audio=_audio_work(architecture, precision, parallelism),

@@ -21,6 +21,7 @@ from service.core.performance.kernels import (
     multiplied_precision,
     peak_flops_per_s,
     rereads_heads,
+    unrouted_below_bits,
     widened_from_rows,
 )
 from service.core.performance.products import expected_highest, padded_rows
@@ -166,3 +167,8 @@ def test_weight_only_engines_multiply_16_bit_activations():
     assert engine_precision("int8", weight_only) == "bf16"
     assert engine_precision("fp32", weight_only) == "fp32"
     assert engine_precision("int8", CALIBRATION.engine) == "int8"
+
+
+def test_quantised_experts_are_not_routed_where_the_table_says():
+    assert unrouted_below_bits("optimum-habana") == 16.0
+    assert unrouted_below_bits("vllm") == 0.0

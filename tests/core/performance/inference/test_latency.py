@@ -233,6 +233,59 @@ def test_experts_fill_tiles_alone_where_tiles_are_chosen_by_the_tokens_of_a_step
     assert compute_s(8.0, whole_expert_tiles=True) == compute_s(8.0)
 
 
+def test_experts_that_are_not_routed_are_all_read_and_multiply_every_token():
+    chosen = deployment("mixtral-8x7b")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    routed = [item for item in work.products if item.experts]
+    one = StepLoad(0.0, 0.0, 0.0, 1.0, 0.0)
+
+    def step(**figures):
+        return step_time(work, one, H100, chosen.parallelism, with_engine(**figures))
+
+    narrow, wide = step(unrouted_below_bits=17.0), step(unrouted_below_bits=16.0)
+    # Weights are of 16 bits: six of eight experts more.
+    weights = sum(item.weight_bytes * item.calls for item in routed)
+    flops = sum(2.0 * item.input_features * item.output_features * item.calls for item in routed)
+    assert wide == step()
+    assert narrow.flops - wide.flops == pytest.approx(6.0 * flops)
+    assert narrow.memory_bytes - wide.memory_bytes == pytest.approx(6.0 * weights, rel=1e-3)
+
+
+def test_a_token_is_chosen_from_the_whole_vocabulary_on_every_rank():
+    chosen = replace(deployment(), parallelism=Parallelism(tensor=2))
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+
+    def moved(batch, **figures):
+        load = StepLoad(0.0, 0.0, 0.0, batch, 512.0)
+        return step_time(work, load, H100, chosen.parallelism, with_engine(**figures)).memory_bytes
+
+    added = moved(64.0, sampled_bytes=300.0) - moved(64.0)
+    assert added == pytest.approx(64.0 * 300.0 * chosen.architecture.vocab_size)
+
+
+def test_no_step_ends_before_its_tokens_are_told():
+    chosen = deployment()
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+
+    def total(batch, told_s):
+        load = StepLoad(0.0, 0.0, 0.0, batch, 512.0)
+        calibration = with_engine(told_s=told_s)
+        return step_time(work, load, H100, chosen.parallelism, calibration).total_s
+
+    assert total(1024.0, 1e-3) == pytest.approx(1.024)
+    # Where steps take longer, tokens are told beside them.
+    assert total(1.0, 1e-5) == total(1.0, 0.0)
+
+
+def test_links_deliver_memory_outside_whatever_share_kernels_reach():
+    inside = replace(CALIBRATION, outside_ratio=0.0)
+    half, beyond = replace(inside, outside_ratio=0.5), replace(inside, outside_ratio=1.0)
+    assert inside.reached_ratio(0.8) == 0.8
+    # Half of the time at 80 %, half of it as it is.
+    assert half.reached_ratio(0.8) == pytest.approx(1.0 / (0.5 / 0.8 + 0.5))
+    assert beyond.reached_ratio(0.8) == 1.0
+
+
 def test_prefill_flops_are_twice_the_matrix_parameters_per_token():
     chosen = deployment()
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
