@@ -45,4 +45,5 @@ def test_only_where_it_was_asked_for(packaged_snapshot: CatalogSnapshot) -> None
 
 
 def test_words() -> None:
-    assert words("H100 80GB SXM5") == {"h", "100", "80", "gb", "sxm", "5"}
+    assert words("H100 80GB SXM5") == ("h", "100", "80", "gb", "sxm", "5")
+    assert words("São Paulo") == ("sao", "paulo")

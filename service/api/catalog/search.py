@@ -28,8 +28,9 @@ _KNOWN: dict[str, dict[str, Any]] = {
         "type": "string",
         "minLength": 1,
         "maxLength": 200,
-        "description": "Search text: parts of an id, name or alias; small spelling mistakes are "
-        "tolerated.",
+        "description": "Search text: parts of an id, name or alias, or what surrounds an entry "
+        "(the city and country of a region, the cloud of an instance); small spelling mistakes "
+        "are tolerated.",
     },
     "collection": {
         "type": "string",
