@@ -15,6 +15,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
 from service.core.interval import exact
 from service.core.learning import is_implausible
+from service.core.performance.kernels import sums_at_half_rate
 from service.core.performance.training.calibration import training_calibration
 from service.core.performance.training.step import TrainingStep, training_step
 from service.estimation.levels import TRAINING_SPREAD, hardware_keys, speed_keys, training_link_of
@@ -42,13 +43,25 @@ COMMENT = (
 #: Power that nobody publishes limits no clocks: what is in the catalog follows from something else.
 _UNLIMITED = 1e13
 #: On an L20 the best product reaches 0.92 of dense peak (105 to 115 of 119.5 TFLOPS by cuBLAS,
-#: CUDA-Learn-Notes, HGEMM, 2024), for rates of this generation and the next, halved on GeForce, are
+#: CUDA-Learn-Notes, HGEMM, 2024), for rates of this generation and the next are
 #: met before power limits them. On the A100 and H100 it is 0.83, and training reaches 0.70.
 _MATRIX_RATIO = dict.fromkeys(("nvidia-ada", "nvidia-blackwell-gb20x"), 0.70 * 0.92 / 0.83)
 _NARROW_RATIO = dict.fromkeys(_MATRIX_RATIO, 0.55 * 0.92 / 0.83)
+#: Where sums in 32 bit halve the rate of matrix units, as on GeForce, the best products of bf16
+#: reach 0.99 to 1.13 of the halved rate of the datasheet, at clocks above it: 47.0 of 47.4 TFLOPS
+#: on an RTX 5060 Ti (QuantumDrizzy/BLACKWALL, 2026), 165 of 165 on an RTX 4090 and 237 of 209.5 on
+#: an RTX 5090 (zzc0721/torch-performance-test-data, issues 78 and 124, 2025); training reaches some
+#: 0.95 of the best product there is.
+_HALVED_RATIO = 0.99
 #: Classes of frameworks differ in what is usual: programs as a whole fuse what they can and wait
 #: for no interpreter, while eager models issue kernel after kernel from Python.
-_USUAL_PASSES = {"ahead-of-time": 2.0, "fsdp-like": 3.0, "trainer-like": 5.0}
+_USUAL_PASSES = {
+    "ahead-of-time": 2.0,
+    "fsdp-like": 3.0,
+    "trainer-like": 5.0,
+    "megatron-lm@before-sequence-parallelism": 5.0,
+    "megatron-deepspeed@before-sequence-parallelism": 5.0,
+}
 _USUAL_CAST_BYTES = {"ahead-of-time": 5.0}
 _USUAL_LAYER_S = {"ahead-of-time": 3e-5, "trainer-like": 7e-4}
 #: Hooks in Python around each of some fifteen modules of a layer, 0.1 to 0.2 ms each (DeepSpeed,
@@ -59,6 +72,11 @@ _USUAL_TENSOR_OVERLAP = {
     "megatron-lm@before-sequence-parallelism": 0.02,
     "megatron-deepspeed@before-sequence-parallelism": 0.02,
 }
+
+
+#: AWS prints 40.7 GB/s of bus bandwidth for all-reduces of 32 MB on Trainium (nccom-test, user
+#: guide, 2025), of 206 GB/s that a chip's links have in one direction.
+_USUAL_LINK = {"ring": 0.20}
 
 
 def _logarithmic(
@@ -92,6 +110,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         ),
         Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
         Term("scaled_sums_ratio", 0.75, 0.20, 1.0, 0.20, _HARDWARE),
+        Term("halved_ratio", _HALVED_RATIO, 0.50, 1.20, 0.10, _HARDWARE),
     ),
     "training-speed/attention": (
         Term("attention_matrix_ratio", 0.50, 0.05, 0.90, 0.20, _ATTENTION),
@@ -115,7 +134,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         ),
     ),
     "training-speed/links": (
-        Term("link_ratio", 0.70, 0.20, 0.95, 0.20, _LINKS, usual_of={"ring": 0.35}),
+        Term("link_ratio", 0.70, 0.15, 0.95, 0.20, _LINKS, usual_of=_USUAL_LINK),
         Term("data_overlap_ratio", 0.80, 0.0, 1.0, 0.30, _LINKS),
         _logarithmic("collective_s", 2e-5, (1e-6, 1e-4), 0.20, _LINKS),
     ),
@@ -319,7 +338,13 @@ def _step(row: MeasuredRun, values: Mapping[str, Any]) -> TrainingStep:
     speed = row.trained.speed
     setup = speed.setup
     figures = {name: exact(value) for name, value in (*complete(values).items(), _NO_SPREAD)}
-    calibration = training_calibration(figures, setup.calibration.performance.power, "", True)
+    calibration = training_calibration(
+        figures,
+        setup.calibration.performance.power,
+        "",
+        True,
+        halved=sums_at_half_rate(setup.deployment.accelerator),
+    )
     return training_step(
         setup.deployment,
         setup.settings,

@@ -189,6 +189,14 @@ class Machine:
     idle_wall_w: Interval | None = None
 
 
+#: What accelerators send each other through host memory over what their slots carry: it passes
+#: them twice, and both ways at the same time.
+#: Source: tinygrad, open-gpu-kernel-modules, issue 17, 2024 (RTX 4090 on PCIe 4.0 x16); of two
+#: RTX 5090 on PCIe 5.0 x8, 15 of 31.5 GB/s in either direction (their drivers without peer-to-peer,
+#: 2025).
+_THROUGH_HOST_RATIO = 0.5
+
+
 def placed(accelerator: Accelerator, machine: Machine, *, on_slots: bool) -> Accelerator:
     """An accelerator as it is in a machine: with its host, links and limit of power.
 
@@ -213,6 +221,9 @@ def placed(accelerator: Accelerator, machine: Machine, *, on_slots: bool) -> Acc
         own = accelerator.scale_up
         bandwidth: Number = link.bandwidth_bytes_per_s
         if not link.bridged:
+            slot = found.host_link_bandwidth_bytes_per_s
+            if machine.peer_to_peer is False and slot is not None:
+                bandwidth = minimum(bandwidth, _THROUGH_HOST_RATIO * slot)
             bandwidth = minimum(own.bandwidth_bytes_per_s, bandwidth)
         latency_s = own.latency_s if link.latency_s is None else link.latency_s
         found = replace(

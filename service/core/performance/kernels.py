@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 
 from service.core.deployment import Accelerator, Precision
@@ -86,6 +87,8 @@ KERNELS: Mapping[str, tuple[Kernel, ...]] = MappingProxyType(
         "fp32": (_HALVES[2],),
     }
 )
+#: A rate of sums in 16 bit over that of sums in 32 from which these are the halved ones.
+_HALVED_RATIO = 1.5
 _WIDE = frozenset({"tf32", "fp32"})
 
 
@@ -248,6 +251,18 @@ def multiplied_precision(accelerator: Accelerator, matrix_precision: str) -> str
         ):
             return kernel.operands
     raise ValueError(f"no peak known for {matrix_precision} or wider on {accelerator.id}")
+
+
+def sums_at_half_rate(accelerator: Accelerator) -> bool:
+    """Whether matrix units multiply floats half as fast where sums have 32 bit, as GeForce do.
+
+    References
+    ----------
+    NVIDIA, Ada GPU architecture, 2023, appendix A; NVIDIA RTX Blackwell GPU architecture, 2025
+    """
+    peaks = accelerator.peak_flops_per_s
+    halved = peaks.get("fp16_accumulate", 0.0), peaks.get("fp16", inf)
+    return bool(halved[0] > _HALVED_RATIO * halved[1])
 
 
 def meets(matrix_precision: str, weight_bits: float, operands: str) -> bool:

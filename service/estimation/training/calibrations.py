@@ -13,6 +13,7 @@ from service.core.explanation import EstimateWarning
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
 from service.core.performance.calibration import PowerModel
+from service.core.performance.kernels import sums_at_half_rate
 from service.core.performance.training.calibration import TrainingCalibration, training_calibration
 from service.core.performance.training.traffic import HostRates
 from service.core.techniques.setup import TrainingSetup
@@ -84,7 +85,8 @@ def training_figures(
     release
         Key of the release of a training framework, or the framework's id.
     accelerator
-        The accelerator, of which hardware family, kind of link and class of machine count.
+        The accelerator, of which hardware family, kind of link, class of machine, and whether its
+        sums are at half rate count.
 
     Returns
     -------
@@ -92,19 +94,20 @@ def training_figures(
         With a warning for each part that had to fall back on figures of something else.
     """
     link, machine = training_link_of(accelerator), accelerator.platform.kind
-    return _figures(snapshot, release, accelerator.family, link, machine)
+    halved = sums_at_half_rate(accelerator)
+    return _figures(snapshot, release, accelerator.family, link, machine, halved)
 
 
 @derived(most=512)
 def _figures(
-    snapshot: CatalogSnapshot, release: str, family: str, link: str, machine: str
+    snapshot: CatalogSnapshot, release: str, family: str, link: str, machine: str, halved: bool
 ) -> TrainingFigures:
     known = snapshot.calibrations
     power_ids, power, power_warnings = power_of(snapshot, family, machine)
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
     host = known[_HOST].value
     failures = known[_FAILURES].value
-    efficiency, entries, warnings = _efficiency(snapshot, release, family, link, power)
+    efficiency, entries, warnings = _efficiency(snapshot, release, family, link, power, halved)
     return TrainingFigures(
         efficiency=efficiency,
         infrastructure=infrastructure,
@@ -124,7 +127,12 @@ def _figures(
 
 
 def _efficiency(
-    snapshot: CatalogSnapshot, release: str, family: str, link: str, power: PowerModel
+    snapshot: CatalogSnapshot,
+    release: str,
+    family: str,
+    link: str,
+    power: PowerModel,
+    halved: bool,
 ) -> tuple[TrainingCalibration, tuple[str, ...], tuple[EstimateWarning, ...]]:
     """Efficiencies, with the ids of the entries that they come from."""
     pair = _pair(snapshot, release, family)
@@ -140,7 +148,7 @@ def _efficiency(
     warnings = tuple(_warnings(release, family, parts))
     source = ", ".join(part.entries[-1] for part in parts)
     wider = widening(spread.figures, missing)
-    efficiency = training_calibration(merged, power, source, not warnings, wider)
+    efficiency = training_calibration(merged, power, source, not warnings, wider, halved=halved)
     used = (id_ for part in (*parts, spread) for id_ in part.entries)
     return efficiency, tuple(dict.fromkeys(used)), warnings
 

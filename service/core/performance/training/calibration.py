@@ -69,9 +69,26 @@ def training_calibration(
     source: str,
     measured: bool,
     widening: Widening = NO_WIDENING,
+    *,
+    halved: bool = False,
 ) -> TrainingCalibration:
-    """Efficiencies from figures, and how much less well parts of a step are known."""
+    """Efficiencies from figures, and how much less well parts of a step are known.
+
+    Parameters
+    ----------
+    figures
+        Constants by name. ``halved_ratio`` is the share of peak that products reach whose sums in
+        32 bit halve the rate of matrix units: nothing else holds these back, and GeForce boards
+        clock higher than their datasheets say. Catalogs of earlier releases have none.
+    power, source, measured, widening
+        The power model, where the figures come from, whether they were measured, and by what times
+        are less well known.
+    halved
+        Whether the hardware multiplies at such a rate.
+    """
     ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value for bits in (32, 16, 8, 4)}
+    if halved and "halved_ratio" in figures:
+        ratios |= dict.fromkeys((16, 8), figures["halved_ratio"].value)
     log_sigma = figures["step_log_sigma"].value
     hardware = from_figures(
         HardwareEfficiency,
