@@ -64,23 +64,6 @@ _TOLD = (Level("class", 0.02), Level("engine", 0.04), Level("generation", 0.05))
 _LINKS = (Level("link", 0.20),)
 _HOSTS = (Level("vendor", 0.03), Level("host", 0.10))
 
-#: Time of a host's core beside that of an accelerator server, whose processors reach 3.3 to 3.8 GHz
-#: (EPYC 7742 and 9654, Xeon 8480+): others reach 5.1 to 5.8 GHz (Core i9-13900K, Ryzen 9 7950X,
-#: Ryzen AI Max+ 395), 4.5 GHz (Threadripper PRO 5995WX) and 2.2 GHz (Jetson AGX Orin), by their
-#: makers' datasheets, and do some more in a cycle where they are newer. Apple's Metal has kernels
-#: encoded and scheduled otherwise, of which nothing is known ahead.
-_HOST_RATIO = {
-    f"{vendor}/{machine}": ratio
-    for vendor in ("amd", "intel", "nvidia")
-    for machine, ratio in (
-        ("desktop", 0.55),
-        ("workstation", 0.75),
-        ("laptop", 0.65),
-        ("mini-pc", 0.6),
-        ("soc-board", 1.8),
-    )
-}
-
 #: Kernels of a step with prompts, of which no graphs are captured, are issued as eager ones are:
 #: fewer and fused, about ten in a layer, of some 10 us each from Python (PyTorch, CUDA Graphs,
 #: 2021); native code takes 2 to 4 us each.
@@ -247,9 +230,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             *("packed_memory_ratio", 0.95, 0.40, 1.0, 0.10, _PACKED), usual_of=_PACKED_MEMORY_RATIO
         ),
     ),
-    "speed/hosts": (
-        Term("host_ratio", 1.0, 0.2, 5.0, 0.02, _HOSTS, logarithmic=True, usual_of=_HOST_RATIO),
-    ),
+    "speed/hosts": (Term("host_ratio", 1.0, 0.2, 5.0, 0.02, _HOSTS, logarithmic=True),),
     "speed/links": (
         Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS, usual_of=_LINK_RATIO),
         Term(
@@ -480,6 +461,7 @@ def _estimated(
             ("rereads_heads", known.rereads_heads),
             ("weight_only", known.weight_only),
             ("unrouted_below_bits", known.unrouted_below_bits),
+            ("core_time_ratio", known.core_time_ratio),
             ("prefill_log_sigma", 0.0),
             ("decode_log_sigma", 0.0),
             ("throughput_log_sigma", 0.0),

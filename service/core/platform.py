@@ -31,8 +31,9 @@ class Platform:
     operating system has, and ``shared_ratio`` is 1 where those that are
     not asked about belong to others, as in servers that are rented out in parts, else 0.
     ``rated_power_w`` is the most that a machine draws. What a machine took to make and weighs is
-    that of its accelerators, too, where its ``whole_ratio`` is 1 and not 0. Unknown figures are
-    None; ``kind`` is the class of machine that the spread of its power goes by.
+    that of its accelerators, too, where its ``whole_ratio`` is 1 and not 0. A core of its host
+    takes ``core_time_ratio`` of the time that one of an accelerator server does. Unknown
+    figures are None; ``kind`` is the class of machine that the spread of its power goes by.
     """
 
     id: str = field(metadata=NAME)
@@ -52,6 +53,7 @@ class Platform:
     embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
     mass_kg: Interval | None = field(default=None, metadata=FIGURE)
     whole_ratio: Number = field(default=0.0, metadata=FIGURE)
+    core_time_ratio: Number = field(default=1.0, metadata=FIGURE)
 
     @property
     def accelerators_of_a_host(self) -> Number:

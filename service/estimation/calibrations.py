@@ -110,14 +110,26 @@ def calibration(
         With a warning for each part that had to fall back on figures of other engines or hardware.
     """
     if accelerator is None:
-        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "")
-    link, machine = inference_link_of(accelerator), accelerator.platform.kind
-    return _calibration(snapshot, release, accelerator.family, link, machine)
+        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "", 1.0)
+    platform = accelerator.platform
+    return _calibration(
+        snapshot,
+        release,
+        accelerator.family,
+        inference_link_of(accelerator),
+        platform.kind,
+        float(platform.core_time_ratio),
+    )
 
 
 @derived(most=512)
 def _calibration(
-    snapshot: CatalogSnapshot, release: str, family: str, link: str, machine: str
+    snapshot: CatalogSnapshot,
+    release: str,
+    family: str,
+    link: str,
+    machine: str,
+    core_time_ratio: float,
 ) -> Calibration:
     engine = engine_of_release(release)
     class_ = snapshot.engines[engine].value.classes["inference"]
@@ -158,7 +170,7 @@ def _calibration(
     return Calibration(
         performance=PerformanceCalibration(
             hardware=hardware_efficiency(figures),
-            engine=from_figures(EngineOverhead, figures),
+            engine=from_figures(EngineOverhead, figures, core_time_ratio=core_time_ratio),
             power=power,
             source=", ".join(pairs or (part.entries[-1] for part in parts if part.entries)),
             measured=not warnings,

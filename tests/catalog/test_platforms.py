@@ -101,6 +101,15 @@ def test_what_a_platform_lacks_is_as_in_the_one_that_it_is_like(packaged_snapsho
     assert dgx.origins["rated_power_w"].entry_id == "nvidia-dgx-h100"
 
 
+def test_machines_say_how_fast_their_cores_are_where_it_is_known(packaged_snapshot):
+    def ratio(name):
+        return packaged_snapshot.platforms[name].value.platform.core_time_ratio
+
+    assert ratio("nvidia-dgx-h100") == ratio("mac-studio") == 1.0
+    assert ratio("desktop-265k") == ratio("desktop") < ratio("workstation") < 1.0
+    assert 1.0 < ratio("minisforum-ms-r1") < ratio("thelio-astra") < ratio("raspberry-pi-egpu")
+
+
 def converted(document: dict[str, Any], others: dict[str, Any] | None = None):
     stand_ins = snapshot_from_documents(small_catalog(), 0).defaults
     return platform_from_document(document, others or {}, {}, stand_ins).value

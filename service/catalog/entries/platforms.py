@@ -110,6 +110,7 @@ def _machine(
     host_idle_w = host_idle_w or exact(0.0)
     efficiency = chosen.known_interval("supply_efficiency_ratio")
     rated = chosen.known_interval("rated_power_w")
+    core_time = chosen.known_interval("core_time_ratio")
     platform = chosen.value(
         Platform,
         id=entry_id,
@@ -124,6 +125,7 @@ def _machine(
         host_load_w=host_load_w or host_idle_w,
         supply_efficiency_ratio=1.0 if efficiency is None else float(efficiency.value),
         rated_power_w=float("inf") if rated is None else float(rated.value),
+        core_time_ratio=1.0 if core_time is None else float(core_time.value),
         site_pue_ratio=_site_pue(site_class, calibrations, defaults),
     )
     host_link = chosen.known_interval("host_link_bandwidth_bytes_per_s")

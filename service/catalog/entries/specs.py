@@ -326,6 +326,13 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             "rated_power_w", "W", "Most that a machine draws, by its maker", Bounds(0.1, 1e7)
         ),
         FigureSpec(
+            "core_time_ratio",
+            "-",
+            "Time that one of its host's cores takes over that of an accelerator server's; 1 where"
+            " nothing is known",
+            Bounds(0.1, 20.0),
+        ),
+        FigureSpec(
             "accelerator_power_w",
             "W",
             "Power limit that the machine sets each accelerator, where it is not the part's own",

@@ -77,9 +77,10 @@ class EngineOverhead:
 
     ``step_s`` per scheduler step, ``layer_s`` per layer (kernel launches or graph replay gaps),
     ``sequence_s`` per running sequence and step (scheduling, sampling, detokenising), on a host
-    whose cores take ``host_ratio`` of the time that those of an accelerator server do.
-    A layer's kernels take ``prompt_layer_s`` of the host to be issued in steps with prompts, of
-    which no graphs are captured: they are issued beside the accelerator's work.
+    whose cores take ``core_time_ratio`` of the time that those of an accelerator server do, and
+    ``host_ratio`` of that with a vendor's driver on a kind of machine. A layer's kernels take
+    ``prompt_layer_s`` of the host to be issued in steps with prompts, of which no graphs are
+    captured: they are issued beside the accelerator's work.
     ``launch_bound`` engines issue kernels one by one: their overhead runs beside the accelerator
     and counts only where it is longer than the work. Engines with ``half_accumulation`` add up
     products of 16-bit floats in 16 bit, which some hardware does faster. Of the pipeline stages
@@ -117,6 +118,7 @@ class EngineOverhead:
     bytes_per_score: float = field(default=0.0, metadata=ALIKE)
     prompt_layer_s: float = field(default=0.0, metadata=FIGURE)
     host_ratio: float = field(default=1.0, metadata=FIGURE)
+    core_time_ratio: float = field(default=1.0, metadata=FIGURE)
     replays_graphs: bool = field(default=False, metadata=ALIKE)
     fuses_elementwise: bool = field(default=True, metadata=ALIKE)
     result_ratio: float = field(default=1.0, metadata=ALIKE)
@@ -133,9 +135,14 @@ class EngineOverhead:
     told_s: float = field(default=0.0, metadata=FIGURE)
 
     @property
+    def waited_ratio(self) -> Number:
+        """Time of the host over that of an accelerator server's [-]."""
+        return self.host_ratio * self.core_time_ratio
+
+    @property
     def layer_ratio(self) -> Number:
         """What the host does to the time of a layer: nothing to that of a graph's [-]."""
-        return 1.0 if self.replays_graphs else self.host_ratio
+        return 1.0 if self.replays_graphs else self.waited_ratio
 
     def moved_per_score(self, fused: bool | None) -> float:
         """What attention moves for each score, by what settings say of it [B]."""

@@ -319,15 +319,15 @@ def rank_steps(
         bytes_per_s=streamed_per_s,
         token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=_token_message(work, accelerator, parallelism, calibration),
-        overhead_s=engine.step_s * engine.host_ratio
+        overhead_s=engine.step_s * engine.waited_ratio
         + layers_s
         + engine.expert_s * work.held_experts
         + hardware.narrow_experts_s * narrow,
-        sequence_s=engine.sequence_s * engine.host_ratio,
+        sequence_s=engine.sequence_s * engine.waited_ratio,
         sequence_bytes=work.state_bytes_per_sequence + engine.sampled_bytes * work.chosen_from,
-        told_s=engine.told_s * engine.host_ratio if work.chosen_from else 0.0,
+        told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
-        issued_s=engine.prompt_layer_s * engine.host_ratio * work.layers,
+        issued_s=engine.prompt_layer_s * engine.waited_ratio * work.layers,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)

@@ -79,6 +79,7 @@ def test_a_faster_host_issues_kernels_sooner_but_replays_no_graph_faster():
         return decode_step(1.0, 512.0, calibration=calibration).overhead_s
 
     assert overhead(0.5) == pytest.approx(overhead(1.0) / 2)
+    assert overhead(0.5, core_time_ratio=3.0) == pytest.approx(overhead(1.5))
     layers_s = 80 * CALIBRATION.engine.layer_s
     saved_s = overhead(1.0, replays_graphs=True) - overhead(0.5, replays_graphs=True)
     assert saved_s == pytest.approx((overhead(1.0) - layers_s) / 2)
