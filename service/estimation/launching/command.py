@@ -165,8 +165,12 @@ def _settings(deployment: Mapping[str, Any], most_tokens: Sequence[float]) -> di
 
 
 def _context(workload: Mapping[str, Any], most: Sequence[float]) -> int:
-    """A power of two that holds twice the usual sequence, as far as model and memory go."""
-    usual = int(workload["input_tokens"] + workload["output_tokens"])
+    """A power of two that holds twice the usual sequence, as far as model and memory go.
+
+    That of an agent's last call is the usual one of a task.
+    """
+    grown = workload["context_growth_tokens"] * (workload["calls_per_task"] - 1)
+    usual: int = ceil(workload["input_tokens"] + grown + workload["output_tokens"])
     tokens = max(_SHORTEST_CONTEXT, 1 << (2 * usual - 1).bit_length())
     return max(usual, int(min(tokens, *most)))
 

@@ -79,8 +79,15 @@ def run_start_of(
         _start(snapshot.engines[one], settings)
         for one in named
         if "starts_training" in snapshot.engines[one].document
+        and _runs_method(snapshot.engines[one].document["starts_training"], settings["method"])
     ]
     return min(starts, key=lambda start: len(start["notes"]), default=None)
+
+
+def _runs_method(told: Mapping[str, Any], method: str) -> bool:
+    """Whether a framework's program trains so: one that names methods has no others."""
+    methods = told["flags"].get("method")
+    return methods is None or _can_tell(methods, method)
 
 
 def _start(engine: Entry[Engine], settings: Mapping[str, Any]) -> RunStart:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.deployment import Region
 from service.core.elementwise import FloatArray
 from service.core.interval import Interval
 from service.core.search.rows import TooSmall
@@ -28,8 +30,9 @@ _OF_SITES = {
     "rack_kw": "limits.site.rack_kw",
     "noise_db": "limits.site.noise.at_most_db",
     "facility_power_w": "limits.site.facility_power_w",
-    "carries_the_load": "replicas missing for the load",
 }
+#: The limit that counts the replicas missing for the load.
+_LOAD = "carries_the_load"
 #: Looked at in each table, as several may be of the same accelerator.
 _MOST_TRIED = 20 * _MOST_LISTED
 
@@ -100,26 +103,67 @@ def lowest_prices(
     return found
 
 
-def least_in_regions(
-    rows: MetricRows, context: SearchContext, units: Units
-) -> tuple[FloatArray, FloatArray]:
-    """Carbon and water of a unit of work in the places where a kWh has least of either [g, L]."""
-    regions = context.region_values()
-    free = np.zeros((len(rows.offer), 1))
-    found = []
-    for per_kwh in (
-        [_or_inf(one.grid_gco2e_per_kwh) * _or_inf(one.pue_ratio) for one in regions],
-        [
-            _or_inf(one.wue_l_per_kwh) + _or_inf(one.ewif_l_per_kwh) * _or_inf(one.pue_ratio)
-            for one in regions
-        ],
-    ):
-        least = regions[int(np.argmin(per_kwh))]
+@dataclass(frozen=True, slots=True)
+class InPlaces:
+    """Rows in the place of each accelerator that suits a limit best.
+
+    An hour of all accelerators [USD/h], NaN where no price is known, and carbon and water of a
+    unit of work [g, L].
+    """
+
+    usd_per_hour: FloatArray
+    carbon_g: FloatArray
+    water_l: FloatArray
+
+
+def in_least_places(
+    rows: MetricRows, context: SearchContext, units: Units, *, of_water: bool
+) -> InPlaces:
+    """Each row where, of the places that its accelerator may stand in, a kWh takes least.
+
+    Parameters
+    ----------
+    rows, context, units
+        What is compared where.
+    of_water
+        Whether that is least water rather than least carbon.
+    """
+    regions, count = context.region_values(), len(rows.offer)
+    per_kwh = np.array([_water_per_kwh(one) if of_water else _gco2e(one) for one in regions])
+    found = InPlaces(*(np.full(count, np.nan) for _ in range(3)))
+    free = np.zeros((1, 1))
+    for at in np.unique(rows.offer):
+        mine = np.flatnonzero(rows.offer == at)
+        open_to = np.flatnonzero(context.placeable[at])
+        place = int(open_to[np.argmin(per_kwh[open_to])]) if len(open_to) else 0
+        some = rows.taken(mine)
         with np.errstate(invalid="ignore"):
             # Runs that never end take all there is.
-            totals, _, _ = metrics_in_regions(rows, free, free, [least], context, units)
-        found.append(totals)
-    return found[0].carbon_g, found[1].water_l
+            totals, _, _ = metrics_in_regions(some, free, free, [regions[place]], context, units)
+        found.carbon_g[mine], found.water_l[mine] = totals.carbon_g, totals.water_l
+        prices = context.prices
+        if context.sites.own[place]:
+            kw = totals.facility_kwh / (some.accelerator_hours / some.accelerators)
+            metered = prices.metered_usd_per_kwh(some.offer, np.array([place]))[:, 0] * kw
+            found.usd_per_hour[mine] = metered + prices.owned_usd_per_hour(
+                some.offer, some.accelerators
+            )
+        else:
+            found.usd_per_hour[mine] = prices.usd_per_hour(
+                prices.rents[place], some.offer, some.accelerators, some.tensor
+            )
+    return found
+
+
+def _gco2e(region: Region) -> float:
+    """Carbon of a kWh of IT equipment [g]."""
+    return _or_inf(region.grid_gco2e_per_kwh) * _or_inf(region.pue_ratio)
+
+
+def _water_per_kwh(region: Region) -> float:
+    """Water of a kWh of IT equipment [L]."""
+    off_site = _or_inf(region.ewif_l_per_kwh) * _or_inf(region.pue_ratio)
+    return _or_inf(region.wue_l_per_kwh) + off_site
 
 
 def _or_inf(figure: Interval | None) -> float:
@@ -165,6 +209,8 @@ def _in_words(check: LimitCheck, signed: float) -> str:
     unit = "" if limit.unit == "-" else f" {limit.unit}"
     # Past the figure, so that the limit that is told lets it through.
     needed = sign * _up(signed)
+    if limit.name == _LOAD:
+        return f"it had {needed:g} more replicas"
     field = limit.name if not limit.requested else f"limits.{limit.name}"
     if field in _OF_SITES:
         field = _OF_SITES[field]

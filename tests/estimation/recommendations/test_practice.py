@@ -342,3 +342,47 @@ def test_a_country_by_its_name_is_the_clouds_regions_there(packaged_snapshot, na
         assert region.document["kind"] == "cloud"
         assert region.value.country == "US"
         assert not choice["candidate"]["owned"]
+
+
+def test_an_adapter_of_an_hour_takes_one_card(packaged_snapshot):
+    # Renting, loading and a first look at the loss take an hour anyway: nobody takes 16 for two
+    # minutes. torchtune and TRL train adapters of 8B models on one card.
+    request = TrainingRecommendationRequest.model_validate(
+        {
+            "model": "meta-llama/Llama-3.1-8B",
+            "run": {"tokens": 5e7, "sequence_length": 2048, "methods": ["lora"]},
+            "limits": {"usd": 50},
+            "search": {"accelerators": [H100, A100, "nvidia-l40s-48gb", "nvidia-b200-sxm-180gb"]},
+        }
+    )
+    answer = training_recommendation_answer(request, packaged_snapshot)
+    assert chosen(answer, "balanced")["accelerator_count"] == 1
+    assert chosen(answer, "balanced")["accelerator_hours"] < 2.0
+    for choice in answer["choices"]:
+        assert "pretrain_gpt.py" not in choice["start"]["command"]
+
+
+def test_a_cap_on_carbon_is_missed_by_what_can_be_had(packaged_snapshot):
+    asked = served(
+        "meta-llama/Llama-3.1-70B",
+        3.0,
+        (1000, 300),
+        limits={"kgco2e_per_year": 300},
+        search={"regions": ["eu", "US"], "accelerators": COMMON},
+    )
+    answer = recommendation_answer(asked, packaged_snapshot)
+    assert not answer["choices"]
+    for miss in answer["least_violating"]:
+        (carbon,) = [one for one in miss["must_change"] if one["limit"] == "kgco2e_per_year"]
+        assert carbon["value"] > 300
+    # The search says how close it came: no miss is nearer than that.
+    (said,) = [one for one in answer["excluded"] if one["limit"] == "kgco2e_per_year"]
+    assert (
+        min(
+            one["value"]
+            for miss in answer["least_violating"]
+            for one in miss["must_change"]
+            if one["limit"] == "kgco2e_per_year"
+        )
+        >= said["nearest_value"] * 0.999
+    )

@@ -23,7 +23,7 @@ from service.estimation.recommendations.limits import limit_checks
 from service.estimation.recommendations.near_misses import (
     Miss,
     beyond_memory,
-    least_in_regions,
+    in_least_places,
     lowest_prices,
     nearest,
     past_limits,
@@ -36,8 +36,8 @@ def least_violating(
 ) -> list[dict[str, Any]]:
     """Configurations by how far they are past their limits, each with what must change.
 
-    Of what depends on the place, the least of any counts: the lowest known price of each
-    accelerator, and carbon and water where a kWh has least of them.
+    Prices are the lowest known of each accelerator; with a limit of carbon or water, all figures
+    are those of the place, of those open to the accelerator, where a kWh takes least of it.
     """
     misses: list[Miss] = []
     for model_at, rows in enumerate(found.by_model):
@@ -68,23 +68,26 @@ def _misses_of_model(
                 one.offer, space.layouts[one.layout].replica_accelerators, one.choice, one.layout
             ),
         )
-    usd = lowest_prices(search.context, rows.offer, rows.accelerators)
-    yearly, known = yearly_requests(rows, search), np.nan_to_num(usd, nan=np.inf)
-    figures = replace(
-        deployment_figures(rows, search),
-        usd_per_hour=known,
-        usd_per_month=known * HOURS_PER_MONTH,
-    )
-    bounds = search.bounds(model.value)
-    if bounds["kgco2e_per_year"] is not None or bounds["l_per_year"] is not None:
-        carbon_g, water_l = least_in_regions(
-            metric_rows(rows, model_at, search), search.context, inference_units(search)
+    bounds, context = search.bounds(model.value), search.context
+    figures = deployment_figures(rows, search)
+    if bounds["kgco2e_per_year"] is None and bounds["l_per_year"] is None:
+        usd = lowest_prices(context, rows.offer, rows.accelerators)
+    else:
+        yearly = yearly_requests(rows, search)
+        there = in_least_places(
+            metric_rows(rows, model_at, search),
+            context,
+            inference_units(search),
+            of_water=bounds["kgco2e_per_year"] is None,
         )
+        usd = there.usd_per_hour
         figures = replace(
             figures,
-            kgco2e_per_year=carbon_g * yearly / GRAMS_PER_KG,
-            l_per_year=water_l * yearly,
+            kgco2e_per_year=there.carbon_g * yearly / GRAMS_PER_KG,
+            l_per_year=there.water_l * yearly,
         )
+    known = np.nan_to_num(usd, nan=np.inf)
+    figures = replace(figures, usd_per_hour=known, usd_per_month=known * HOURS_PER_MONTH)
     return past_limits(
         list(limit_checks(DEPLOYMENT_LIMITS, figures, bounds)),
         np.maximum(search.limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),

@@ -14,7 +14,7 @@ from service.estimation.recommendations.limits import limit_checks
 from service.estimation.recommendations.near_misses import (
     Miss,
     beyond_memory,
-    least_in_regions,
+    in_least_places,
     lowest_prices,
     nearest,
     past_limits,
@@ -35,8 +35,8 @@ def closest_runs(
 ) -> list[dict[str, Any]]:
     """Runs by how far they are past their limits, each with what must change.
 
-    Of what depends on the place, the least of any counts: the lowest known price of each
-    accelerator, and carbon and water where a kWh has least of them.
+    Prices are the lowest known of each accelerator; with a limit of carbon or water, all figures
+    are those of the place, of those open to the accelerator, where a kWh takes least of it.
     """
     misses: list[Miss] = []
     for model_at, rows in enumerate(found.by_model):
@@ -69,18 +69,22 @@ def _misses_of_model(
         return beyond_memory(
             small, context, lambda one: described(one.offer, one.choice, one.layout)
         )
-    usd_per_hour = lowest_prices(context, rows.offer, rows.accelerators)
+    bounds = search.bounds(model.value)
+    figures = run_figures(rows, search)
+    if bounds["kgco2e"] is None and bounds["litres"] is None:
+        usd_per_hour = lowest_prices(context, rows.offer, rows.accelerators)
+    else:
+        compared = metric_rows(rows, model_at, search)
+        there = in_least_places(compared, context, UNITS, of_water=bounds["kgco2e"] is None)
+        usd_per_hour = there.usd_per_hour
+        figures = replace(figures, kgco2e=there.carbon_g * KG_PER_GRAM, litres=there.water_l)
     known = np.nan_to_num(usd_per_hour, nan=np.inf)
     figures = replace(
-        run_figures(rows, search),
+        figures,
         usd=known * rows.accelerator_hours / np.maximum(rows.accelerators, 1.0),
         usd_per_hour=known,
         usd_per_month=known * HOURS_PER_MONTH,
     )
-    bounds = search.bounds(model.value)
-    if bounds["kgco2e"] is not None or bounds["litres"] is not None:
-        carbon_g, water_l = least_in_regions(metric_rows(rows, model_at, search), context, UNITS)
-        figures = replace(figures, kgco2e=carbon_g * KG_PER_GRAM, litres=water_l)
     return past_limits(
         list(limit_checks(RUN_LIMITS, figures, bounds)),
         np.maximum(search.limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),

@@ -32,11 +32,12 @@ from service.estimation.recommendations.training.space import ResolvedTrainingSe
 KG_PER_GRAM = 1e-3
 _W_PER_KW = 1000.0
 
-#: Amounts below which nobody tells runs apart: a second, a gram, a millilitre, a cent, a watt-hour.
+#: Amounts below which nobody tells runs apart: an hour, which renting, loading and a first look at
+#: the loss take anyway; a gram, a millilitre, a cent, a watt-hour.
 _LEAST: Mapping[Metric, float] = MappingProxyType(
     {
         "headroom": 1e-3,
-        "latency": 1.0,
+        "latency": 3600.0,
         "carbon": 1e-3,
         "water": 1e-3,
         "cost": 1e-2,
