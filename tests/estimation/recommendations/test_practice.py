@@ -375,14 +375,10 @@ def test_a_cap_on_carbon_is_missed_by_what_can_be_had(packaged_snapshot):
     for miss in answer["least_violating"]:
         (carbon,) = [one for one in miss["must_change"] if one["limit"] == "kgco2e_per_year"]
         assert carbon["value"] > 300
-    # The search says how close it came: no miss is nearer than that.
+    # The search says how close it came: what misses nothing else is no nearer than that.
     (said,) = [one for one in answer["excluded"] if one["limit"] == "kgco2e_per_year"]
-    assert (
-        min(
-            one["value"]
-            for miss in answer["least_violating"]
-            for one in miss["must_change"]
-            if one["limit"] == "kgco2e_per_year"
-        )
-        >= said["nearest_value"] * 0.999
-    )
+    alone = [
+        one["must_change"][0] for one in answer["least_violating"] if len(one["must_change"]) == 1
+    ]
+    assert alone
+    assert all(one["value"] >= said["nearest_value"] * 0.999 for one in alone)
