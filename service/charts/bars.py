@@ -34,6 +34,13 @@ _MEMORY_COLOURS = {
     "kv_cache": OKABE_ITO["orange"],
     "runtime": "#999999",
 }
+#: Parts of memory as pages call them.
+_NAMES = {
+    "kv_cache": "KV cache",
+    "activations": "working memory",
+    "optimizer": "optimizer states",
+    "runtime": "engine and driver",
+}
 _IMPACT_COLOURS = (OKABE_ITO["orange"], OKABE_ITO["blue"])
 #: Divides the lines of a label; no name has it.
 _BREAK = "|"
@@ -339,4 +346,4 @@ def _colours(named_colours: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _words(name: str) -> str:
-    return "KV cache" if name == "kv_cache" else name
+    return _NAMES.get(name, name)

@@ -34,8 +34,8 @@ _SHOWN = sorted(
 )
 #: Kinds that show a training run as well, beside inference by the same accelerators.
 _SHOWN_OF_TRAINING = [id_ for id_ in _SHOWN if "training" in CHART_KINDS[id_].request.model_fields]
-#: Widths that charts are drawn in, for wide and for narrow screens.
-_WIDE_PX, _NARROW_PX = 600, 340
+#: Widths that charts are drawn in: on a page of their own, and beside each other or on phones.
+_WIDE_PX, _NARROW_PX = 600, 380
 
 
 Form = Literal["svg", "png", "vega-lite", "csv"]
@@ -154,7 +154,7 @@ def chart_page(
     return rendered(
         "chart.html",
         up=up,
-        here="Training" if trained else "Inference",
+        here="Train a model" if trained else "Serve a model",
         title=finding,
         trail=(),
         finding=finding,
@@ -200,7 +200,7 @@ def _table(findings: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
                 figure = one[name]
                 cells.append("" if figure is None else _in_words(figure))
             rows.append(cells)
-    heads = ["Of", "What", *(_head(axis["name"], axis["unit"]) for _, axis in shown)]
+    heads = ["At", "Series", *(_head(axis["name"], axis["unit"]) for _, axis in shown)]
     return heads, rows
 
 

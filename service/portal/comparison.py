@@ -291,7 +291,9 @@ def _against(path: str, figure: Mapping[str, float] | None, first: Any) -> str:
     if part == "latency" and name.endswith("_s") and path not in _MORE_IS_BETTER:
         return in_words({"latency": ratio})
     return (
-        f"{ratio:.2g} ×" if ratio >= _TIMES else f"{(ratio - 1.0) * 100.0:+.0f}%".replace("-", "−")
+        f"{ratio:.2g} × as much"
+        if ratio >= _TIMES
+        else f"{(ratio - 1.0) * 100.0:+.0f}%".replace("-", "−")
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.estimation.formatting import duration, gigabytes, money, number
+from service.portal.glossary import TERM_OF
 
 Words = Callable[[float], str]
 
@@ -18,6 +19,11 @@ class Line:
     name: str
     value: str
     interval: str = ""
+
+    @property
+    def term(self) -> str | None:
+        """The key of the term that explains it, where there is one."""
+        return TERM_OF.get(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +50,21 @@ INFERENCE: Layout = (
         (
             ("Weights", "memory.weights_bytes", gigabytes),
             ("KV cache", "memory.kv_cache_bytes", gigabytes),
-            ("Activations", "memory.activations_bytes", gigabytes),
-            ("Runtime", "memory.runtime_bytes", gigabytes),
+            ("Working memory", "memory.activations_bytes", gigabytes),
+            ("Engine and driver", "memory.runtime_bytes", gigabytes),
             ("Total", "memory.total_bytes", gigabytes),
-            ("Left free", "memory.headroom_bytes", gigabytes),
+            ("Free", "memory.headroom_bytes", gigabytes),
             ("Requests that fit at once", "memory.max_concurrency", number),
         ),
     ),
     (
         "Speed",
         (
-            ("Time to first token", "latency.ttft_s", duration),
-            ("Time per output token", "latency.tpot_s", duration),
-            ("Time for a whole answer", "latency.e2e_s", duration),
-            ("Output, all users", "latency.output_tokens_per_s", in_unit("tokens/s")),
-            ("Requests", "latency.requests_per_s", in_unit("/s")),
+            ("First token", "latency.ttft_s", duration),
+            ("Each next token", "latency.tpot_s", duration),
+            ("Whole answer", "latency.e2e_s", duration),
+            ("Output for all users", "latency.output_tokens_per_s", in_unit("tokens/s")),
+            ("Requests answered", "latency.requests_per_s", in_unit("a second")),
         ),
     ),
     (

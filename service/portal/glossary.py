@@ -109,5 +109,71 @@ TERMS: Mapping[str, Term] = MappingProxyType(
             "Logits", "Scores of all tokens of the vocabulary, from which one is taken."
         ),
         "rest": Term("Other", "Buffers of messages and gathered weights."),
+        "fitting": Term(
+            "Requests that fit at once",
+            "How many requests of this length the free memory holds the KV cache of. More than "
+            "that wait for others to end.",
+        ),
+        "power": Term(
+            "Power of the machines",
+            "What accelerators and their servers draw on average under this load, without cooling "
+            "and losses of the building.",
+        ),
+        "manufacturing": Term(
+            "Manufacturing of hardware",
+            "Making accelerators and servers emits once. Each hour of their service life carries "
+            "its share, whether they work or wait.",
+        ),
+        "operation": Term(
+            "Operation",
+            "Emissions of the electricity, of the building too, by the yearly average of the grid.",
+        ),
+        "water": Term(
+            "Water",
+            "What evaporates at power stations and, where it is published, for cooling on site.",
+        ),
+        "waste": Term(
+            "Electronic waste",
+            "The share of the hardware's mass that its hours of service use up and that is not "
+            "used again.",
+        ),
+        "mfu": Term(
+            "Share of peak used (MFU)",
+            "Arithmetic that the model needs, by what the accelerators could do at most in the "
+            "same time.",
+        ),
+    }
+)
+
+#: The term that explains a figure, by what pages call it.
+TERM_OF: Mapping[str, str] = MappingProxyType(
+    {
+        "Weights": "weights",
+        "Gradients": "gradients",
+        "Optimizer states": "optimizer",
+        "KV cache": "cache",
+        "Working memory": "activations",
+        "Logits": "logits",
+        "Engine and driver": "runtime",
+        "Total": "memory",
+        "Free": "free",
+        "Requests that fit at once": "fitting",
+        "First token": "first-token",
+        "Each next token": "next-token",
+        "Power of the machines": "power",
+        "Emissions per request": "carbon",
+        "Emissions per year": "carbon",
+        "Emissions": "carbon",
+        "of which operation": "operation",
+        "of which manufacturing of hardware": "manufacturing",
+        "Water per request": "water",
+        "Water per year": "water",
+        "Water": "water",
+        "Electronic waste per year": "waste",
+        "Electronic waste": "waste",
+        "An hour": "cost",
+        "Share of peak used (MFU)": "mfu",
+        "Tokens, all accelerators": "tokens",
+        "Whole run": "run",
     }
 )

@@ -54,17 +54,34 @@ _USUAL: Mapping[Collection, tuple[str, ...]] = {
 MOST_SUGGESTIONS = 12
 MOST_TYPED = 200
 _KINDS = {"country": "Countries", "grid": "Grids", "state": "States"}
+#: What accelerators look like, by their form.
+_FORMS = {
+    "pcie": "card",
+    "board": "card",
+    "sxm": "module",
+    "oam": "module",
+    "module": "module",
+    "superchip": "module",
+    "wafer": "wafer",
+    "soc": "chip",
+    "apu": "chip",
+    "cpu": "chip",
+}
 _BYTES_PER_GB, _BYTES_PER_TB = 1e9, 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """An entry to choose: what is sent, what is read, what to know about it, and its group."""
+    """An entry to choose: what is sent, what is read, what to know about it, and its group.
+
+    ``form`` is what hardware looks like, for a picture of it; empty of everything else.
+    """
 
     value: str
     text: str
     detail: str
     group: str
+    form: str = ""
 
 
 def suggestions(collection: Collection, typed: str, snapshot: CatalogSnapshot) -> list[Suggestion]:
@@ -140,7 +157,8 @@ def _suggestion(collection: Collection, id_: str, snapshot: CatalogSnapshot) -> 
         return Suggestion(id_, text, _model_detail(id_, snapshot), _organisation(id_, snapshot))
     if collection == "accelerators":
         entry = snapshot.accelerators[id_].value
-        return Suggestion(id_, text, _accelerator_detail(id_, snapshot), entry.vendor)
+        form = _FORMS.get(str(snapshot.accelerators[id_].document.get("form_factor")), "")
+        return Suggestion(id_, text, _accelerator_detail(id_, snapshot), entry.vendor, form)
     document = snapshot.regions[id_].document
     kind = str(document.get("kind"))
     grid = snapshot.regions[id_].value.grid_gco2e_per_kwh

@@ -9,6 +9,7 @@ from typing import Literal
 from service.catalog.entries.references import UnknownReference
 from service.catalog.region_groups import regions_meant
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.wording import place_name
 
 SearchedPlace = Literal[
     "here", "country", "eu", "nordics", "europe", "north-america", "asia", "anywhere"
@@ -26,6 +27,18 @@ PLACES: Mapping[SearchedPlace, str] = MappingProxyType(
         "anywhere": "anywhere",
     }
 )
+
+
+def place_words(place: SearchedPlace, region: str, snapshot: CatalogSnapshot) -> str:
+    """Where a search looks, by name."""
+    if place not in ("here", "country"):
+        return PLACES[place]
+    try:
+        entry = snapshot.find("regions", region)
+    except UnknownReference:
+        return PLACES[place]
+    own = f"country/{entry.value.country}"
+    return place_name(own if place == "country" and own in snapshot.regions else entry.id, snapshot)
 
 
 def searched_regions(

@@ -235,20 +235,20 @@ def _traffic(answer: Any, request: TrafficPageRequest, snapshot: CatalogSnapshot
     missed = kept is not None and kept < 1.0
     return Plan(
         headline=f"At most {answer['copies']:,} copies at once."
-        + ("" if kept is None else f" {number(100.0 * kept)} % of requests keep your limits."),
+        + ("" if kept is None else f" {_share(kept)} requests keep your limits."),
         status="missed" if missed else "good",
         sentences=(
             f"{_copy(request, snapshot)}.",
             *([f"A day takes {' and '.join(spent)}."] if spent else []),
             *(
                 [
-                    f"Following the traffic takes {number(100.0 * less)} % of the accelerator "
-                    "hours that the copies of the busiest part would take all day."
+                    f"Starting and stopping copies with the traffic takes {number(100.0 * less)} % "
+                    "of the accelerator hours of running as many as the busiest part needs all day."
                 ]
                 if less is not None and request.scaling == "each-interval"
                 else []
             ),
-            f"{number(100.0 * answer['idle_ratio'])} % of what the copies could carry is not used.",
+            f"They carry {number(100.0 * (1.0 - answer['idle_ratio']))} % of what they could.",
         ),
         chart="Copies by time of day",
         bars=bars(
@@ -299,8 +299,8 @@ def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> P
         sentences=(
             f"{number(request.site_kw)} kW in {place}, {request.racks:,} racks of "
             f"{number(request.rack_kw)} kW.",
-            f"What keeps more of it out: {_LIMITED_BY[most['limited_by']]}.",
-            *([f"They serve {model}, as many requests as keep your limits."] if rate else []),
+            f"It is limited by {_LIMITED_BY[most['limited_by']]}.",
+            *([f"They serve {model} at the highest rate that keeps your limits."] if rate else []),
         ),
         chart=f"Requests a second of {model}" if rates else "Accelerators that fit",
         bars=bars(rates or counts),
@@ -321,6 +321,11 @@ def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> P
         ),
         remarks=_remarks(answer),
     )
+
+
+def _share(ratio: float) -> str:
+    """A share of requests, as the beginning of a sentence."""
+    return "All" if ratio == 1.0 else f"{number(100.0 * ratio)} % of"
 
 
 def _permitted(found: Any) -> str:

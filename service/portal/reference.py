@@ -21,12 +21,12 @@ _LIMITS = (
     ("exclusiveMinimum", "more than {}"),
     ("maximum", "at most {}"),
     ("exclusiveMaximum", "less than {}"),
-    ("minLength", "{} characters at least"),
-    ("maxLength", "{} characters at most"),
-    ("minItems", "{} items at least"),
-    ("maxItems", "{} items at most"),
     ("pattern", "like {}"),
 )
+#: Limits of how much there may be: the least, the most, and of what.
+_COUNTS = (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items"))
+#: The largest whole number that every reader of JSON holds exactly.
+_MOST_EXACT = 2**53
 _TYPES = {
     "integer": "whole number",
     "number": "number",
@@ -205,7 +205,7 @@ def _takes(schema: Schema) -> tuple[Part, ...]:
         inner = (Part(" of "), *_takes(schema["items"]))
     elif isinstance(schema.get("additionalProperties"), Mapping):
         inner = (Part(" by name, each "), *_takes(schema["additionalProperties"]))
-    limits = [said.format(_written(schema[limit])) for limit, said in _LIMITS if limit in schema]
+    limits = list(_limits(schema))
     return (Part(word), *inner, *((Part(f", {', '.join(limits)}"),) if limits else ()))
 
 
@@ -216,6 +216,28 @@ def _joined(types: list[tuple[Part, ...]]) -> tuple[Part, ...]:
             found.append(Part(" or "))
         found += parts
     return tuple(found)
+
+
+def _limits(schema: Schema) -> Iterator[str]:
+    """The limits of a type, in words; the largest number that JSON can hold is none."""
+    for limit, said in _LIMITS:
+        if limit in schema and schema[limit] != _MOST_EXACT:
+            yield said.format(_bound(schema[limit]))
+    for least, most, what in _COUNTS:
+        low, high = schema.get(least), schema.get(most)
+        if low is not None and high is not None:
+            yield f"{_bound(low)} to {_bound(high)} {what}"
+        elif low is not None:
+            yield f"at least {_bound(low)} {what}"
+        elif high is not None:
+            yield f"at most {_bound(high)} {what}"
+
+
+def _bound(value: object) -> str:
+    """A limit as people write it."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MOST_EXACT:
+        value = int(value)
+    return f"{value:,}" if isinstance(value, int) else _written(value)
 
 
 def _written(value: object) -> str:

@@ -62,6 +62,8 @@ _LABELS = {
 }
 #: How a message suggests what was meant.
 _MEANT = re.compile(r"; (did you mean [^?]*\?|it could be any of .*)")
+#: What parts a number from its unit.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\W\d]{1,4}\b|%|×)")
 #: Whole numbers below this are written without an exponent.
 _MOST_WRITTEN_OUT = 1e15
 
@@ -203,6 +205,11 @@ def _typed(value: Any) -> str:
     return short if float(short) == value else repr(value)
 
 
+def _unbroken(text: str) -> str:
+    """A figure whose unit does not begin another line."""
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
+
+
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -217,6 +224,7 @@ def _environment() -> Environment:
     made.filters |= {"number": number, "gigabytes": gigabytes, "duration": duration}
     made.filters["typed"] = _typed
     made.filters["written"] = written
+    made.filters["unbroken"] = _unbroken
     made.filters["pace"] = lambda ratio: in_words({"latency": ratio})
     made.globals["terms"] = TERMS
     made.globals["reaches"] = _REACHES

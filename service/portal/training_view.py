@@ -21,7 +21,7 @@ from service.portal.advice import Column, Recommender, advice
 from service.portal.charts import training_pictures
 from service.portal.figures import Layout, in_unit, sections, table
 from service.portal.options import TRAINED_WEIGHT_FORMATS
-from service.portal.places import PLACES
+from service.portal.places import PLACES, place_words
 from service.portal.rendering import form, rendered, sources
 from service.portal.training_questions import LAYOUT, TrainingPageRequest
 from service.portal.views import own_name
@@ -40,11 +40,11 @@ _TRAINING: Layout = (
             ("Weights", "memory.weights_bytes", gigabytes),
             ("Gradients", "memory.gradients_bytes", gigabytes),
             ("Optimizer states", "memory.optimizer_bytes", gigabytes),
-            ("Activations", "memory.activations_bytes", gigabytes),
+            ("Working memory", "memory.activations_bytes", gigabytes),
             ("Logits", "memory.logits_bytes", gigabytes),
-            ("Runtime", "memory.runtime_bytes", gigabytes),
+            ("Engine and driver", "memory.runtime_bytes", gigabytes),
             ("Total", "memory.total_bytes", gigabytes),
-            ("Left free", "memory.headroom_bytes", gigabytes),
+            ("Free", "memory.headroom_bytes", gigabytes),
             ("On the host, each", "memory.host_bytes", gigabytes),
             ("Largest micro-batch that fits", "memory.max_micro_batch_size", number),
         ),
@@ -157,6 +157,7 @@ def training_page(
         grid=_grid(found, snapshot),
         checkpointing=CHECKPOINTING,
         again=_AGAIN,
+        searched=place_words(found.search_in, found.region, snapshot),
         pictures=list(training_pictures(found, snapshot)),
         sources=sources(estimate),
         remarks=[one["message"] for one in estimate["warnings"]],

@@ -21,7 +21,7 @@ from service.portal.badge import load
 from service.portal.charts import pictures
 from service.portal.figures import sections, table
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS, workload_options
-from service.portal.places import PLACES
+from service.portal.places import PLACES, place_words
 from service.portal.questions import DEFAULTS, LAYOUT, PRESETS, ModelQuestion, PageRequest
 from service.portal.rendering import form, rendered, sources
 from service.portal.why import why
@@ -67,6 +67,7 @@ def page(
         sources=sources(estimate),
         remarks=[one["message"] for one in estimate["warnings"]],
         presets=PRESETS,
+        searched=place_words(found.search_in, found.region, snapshot),
         stated_weights=_stated(estimate["deployment"]["precision"]["weights"]),
         advice=None if recommended is None else advice(found, recommended, snapshot, DEPLOYMENTS),
     )

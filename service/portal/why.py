@@ -16,6 +16,8 @@ _MOST_PUBLISHERS = 6
 #: Upper over lower ends of ranges up to which figures are called so.
 _CERTAINTIES = ((1.3, "well known"), (2.5, "fairly well known"), (6.0, "roughly known"))
 _UNCERTAIN = "little known"
+#: Digits that repeat a computation, and where exponents begin.
+_DIGITS, _MOST_WRITTEN_OUT = 10, 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def written(step: Mapping[str, Any]) -> Step:
     value = "" if step["value"] is None else f"{exactly(step['value'])} {unit}".strip()
     return Step(
         name=spoken(step["name"]),
-        formula=step["formula"],
+        formula=step["formula"].replace(" + sum()", ""),
         inputs=tuple((name, exactly(given)) for name, given in step["inputs"].items()),
         value=value,
         source=step["source"],
@@ -94,9 +96,12 @@ def exactly(value: Any) -> str:
     """A figure as it was computed with, thousands apart; anything else as it is."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    if float(value).is_integer() and abs(value) < 1e15:
+    size = abs(value)
+    if float(value).is_integer() and size < _MOST_WRITTEN_OUT:
         return f"{value:,.0f}"
-    return f"{value:.10g}"
+    if 1e4 <= size < _MOST_WRITTEN_OUT:
+        return f"{value:,.{max(_DIGITS - len(str(int(size))), 0)}f}"
+    return f"{value:.{_DIGITS}g}"
 
 
 def _steps(

@@ -9,6 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.browser.conftest import NARROW, Visit, show_everything
 
+FRAME = "/embed?model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
 SMALL = "/?model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
 
 
@@ -67,13 +68,14 @@ async def test_figures_are_those_of_the_api(visit: Visit) -> None:
 
 
 async def test_charts_are_drawn_and_said_in_words(visit: Visit) -> None:
-    for viewport, width_px in ((None, 600), (NARROW, 340)):
-        async with visit(SMALL, **({"viewport": viewport} if viewport else {})) as page:
+    looks = [(SMALL, 5, None, 380), (FRAME, 1, None, 600), (FRAME, 1, NARROW, 380)]
+    for address, least, viewport, width_px in looks:
+        async with visit(address, **({"viewport": viewport} if viewport else {})) as page:
             await show_everything(page)
             charts = await page.evaluate(
                 "[...document.images].map((one) => [one.currentSrc, one.naturalWidth, one.alt])"
             )
-            assert len(charts) >= 5
+            assert len(charts) >= least
             for source, drawn_px, words in charts:
                 assert drawn_px > 100, source
                 assert f"width_px={width_px}" in source

@@ -200,7 +200,7 @@ def _crosses(ring, at):
 def test_titles_say_what_is_found_and_of_what(kind, packaged_snapshot):
     finding, _, subject = shown(kind, packaged_snapshot)["title"].partition(": ")
     assert subject
-    assert re.search(r"fits|lacks|under the|in flight|as much|most, by|emitted as much", finding)
+    assert re.search(r"fits|lacks|under the|at once|as much|most, by|emitted as much", finding)
 
 
 def test_names_of_points_do_not_run_into_each_other(packaged_snapshot):
@@ -259,7 +259,7 @@ def test_sensitivity_ranks_what_moves_the_figure(packaged_snapshot):
     spans = [abs(b["y"]["value"] - a["y"]["value"]) for a, b in zip(low, high, strict=True)]
     assert spans == sorted(spans, reverse=True)
     names = {point["label"] for point in low}
-    assert "memory bandwidth that is reached" in names
+    assert "memory bandwidth reached" in names
     assert not names & {"PUE", "grid intensity", "manufacturing of the accelerator"}
     bandwidth = next(p for p in zip(low, high, strict=True) if "bandwidth" in p[0]["label"])
     assert bandwidth[0]["y"]["value"] > bandwidth[1]["y"]["value"]
@@ -268,7 +268,7 @@ def test_sensitivity_ranks_what_moves_the_figure(packaged_snapshot):
     assert "output length" not in names
     changed = shown("sensitivity", packaged_snapshot, figure="tpot_s", change_ratio=0.2)
     low, high = (line["points"] for line in changed["series"])
-    assert {"output length", "memory bandwidth that is reached"} <= {one["label"] for one in low}
+    assert {"output length", "memory bandwidth reached"} <= {one["label"] for one in low}
     assert {one["group"] for one in low} == {"±20%"}
     assert all(
         high_one["x"]["value"] / low_one["x"]["value"] == pytest.approx(1.5, rel=0.05)
@@ -297,7 +297,7 @@ def test_the_front_on_two_metrics_is_beaten_by_nothing(packaged_snapshot):
 def test_units_suit_the_figures():
     assert shown_unit("s", 0.02).label == "ms"
     assert shown_unit("s", 3.0).label == "s"
-    assert shown_unit("gCO2e", 4e6).label == "t CO2e"
+    assert shown_unit("gCO2e", 4e6).label == "t CO₂e"
     assert shown_unit("no such unit", 4e6).label == "no such unit"
 
 

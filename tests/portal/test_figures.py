@@ -59,7 +59,7 @@ def test_every_line_says_a_figure_of_the_estimate(estimate):
     assert lines["Weights"].value == gigabytes(weights["value"])
     assert lines["Weights"].interval.endswith(f" … {gigabytes(weights['high'])}")
     low, high = (estimate["latency"]["tpot_s"][end] for end in ("low", "high"))
-    assert lines["Time per output token"].interval == f"{number(low * 1e3)} … {duration(high)}"
+    assert lines["Each next token"].interval == f"{number(low * 1e3)} … {duration(high)}"
     assert len(headlines(estimate)) == 5
 
 

@@ -23,6 +23,13 @@ from service.estimation.verdict.names import deployment_name
 
 #: Parts of memory, in the order in which they are stacked.
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "runtime")
+#: What pages call some of them.
+_NAMES = {
+    "kv_cache": "KV cache",
+    "activations": "working memory",
+    "optimizer": "optimizer states",
+    "runtime": "engine and driver",
+}
 
 
 class MemoryChartRequest(DeploymentRequest):
@@ -112,12 +119,12 @@ def _told(phase: str, memory: Mapping[str, Any]) -> str:
     }
     largest = max(parts, key=lambda part: parts[part])
     total = memory["total_bytes"]
-    listed = ", ".join(f"{part.replace('_', ' ')} {gigabytes(n)}" for part, n in parts.items())
+    listed = ", ".join(f"{_NAMES.get(part, part)} {gigabytes(n)}" for part, n in parts.items())
     return (
         f"{phase.capitalize()} takes {gigabytes(total['value'])} "
         f"({gigabytes(total['low'])} to {gigabytes(total['high'])}) of "
         f"{gigabytes(memory['capacity_bytes'])} and {'fits' if memory['fits'] else 'does not fit'}:"
-        f" {listed}. The largest part is {largest.replace('_', ' ')}."
+        f" {listed}. The largest part is {_NAMES.get(largest, largest)}."
     )
 
 

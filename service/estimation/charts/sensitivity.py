@@ -203,7 +203,7 @@ def _accelerator_inputs(case: _Case, change: float | None) -> Iterator[_Input]:
     calibration = case.resolved.calibration.performance
     bandwidth = float(accelerator.memory_bandwidth_bytes_per_s)
     yield from _input(
-        "memory bandwidth that is reached",
+        "memory bandwidth reached",
         from_log_sigma(bandwidth, calibration.decode_log_sigma),
         change,
         lambda value: _with(case, replace(accelerator, memory_bandwidth_bytes_per_s=value)),
@@ -215,7 +215,7 @@ def _accelerator_inputs(case: _Case, change: float | None) -> Iterator[_Input]:
 
     pipeline = case.resolved.deployment.parallelism.pipeline
     reached = from_log_sigma(1.0, calibration.prefill_log_sigma(pipeline))
-    yield from _input("FLOP/s that are reached", reached, change, faster)
+    yield from _input("FLOP/s reached", reached, change, faster)
     power = accelerator.thermal_design_power_w
     if power is not None:
         yield from _input(
@@ -280,7 +280,7 @@ def _finding(name: str, base: float, moved: list[tuple[_Input, float, float]]) -
     if not moved:
         return f"No input changes {name}"
     one, low, high = moved[0]
-    ends = " to ".join(f"{end / base - 1.0:+.0%}" for end in sorted((low, high)))
+    ends = " to ".join(f"{end / base - 1.0:+.0%}" for end in sorted((low, high))).replace("-", "−")
     return f"{one.name[0].upper()}{one.name[1:]} changes {name} most, by {ends}"
 
 

@@ -206,11 +206,11 @@ def _finding(
         reached = f"{number(best['y']['value'])} tokens/s per accelerator"
         return (
             f"{name[0].upper()}{name[1:]} stays within {duration(limit_s)} up to {best['label']} "
-            f"in flight, at {reached}"
+            f"requests at once, at {reached}"
         )
     shown = here or points[-1]
     return (
-        f"With {shown['label']} in flight, {name} is {duration(_latency_s(shown))} at "
+        f"With {shown['label']} at once, {name} is {duration(_latency_s(shown))} at "
         f"{number(shown['y']['value'])} tokens/s per accelerator"
     )
 

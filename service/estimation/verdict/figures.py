@@ -159,7 +159,7 @@ def monthly(figure: Figure | None) -> dict[str, float] | None:
 
 def emissions(grams: float) -> str:
     """Emissions in tonnes, or in kilograms where they are small."""
-    if grams >= 0.1 * _GRAMS_PER_T:
+    if grams >= _GRAMS_PER_T:
         return f"{number(grams / _GRAMS_PER_T)} t CO₂e"
     return f"{number(grams / _GRAMS_PER_KG)} kg CO₂e"
 

@@ -7,6 +7,9 @@ const OLD = "This is the answer to your previous question.";
 // Typing and sliding are answered once they pause, and waiting is told once it is noticed [ms].
 const PAUSE = 120;
 const NOTICED = 400;
+// What answers and searches usually take, before one was waited for [ms].
+const USUAL = 1000;
+const USUAL_SEARCH = 4000;
 let asking = null;
 let pausing = 0;
 let shown = location.search;
@@ -69,20 +72,42 @@ function button(text, act) {
   return made;
 }
 
+// How long the last answer of a kind took [ms], by which the share of the next one is told.
+const took = {
+  key: (said) => `headroom-took:${form.dataset.answer}:${said}`,
+  get(said) {
+    try { return Number(localStorage.getItem(this.key(said))) || (said === "Searching" ? USUAL_SEARCH : USUAL); } catch { return USUAL; }
+  },
+  set(said, ms) {
+    try { localStorage.setItem(this.key(said), String(Math.round(ms))); } catch { /* Then it is told by the usual time. */ }
+  },
+};
+
 function wait(search) {
-  const began = Date.now();
+  const began = performance.now();
   const counted = document.createElement("span");
   const said = new URLSearchParams(search).has("recommend") ? "Searching" : "Computing";
-  const count = () => { counted.textContent = `${Math.round((Date.now() - began) / 1000)} s`; };
+  const bar = document.createElement("progress");
+  const usual = took.get(said);
+  const count = () => {
+    const passed = performance.now() - began;
+    // What takes longer than usual is not nearly done: the rest of the bar is for as long as it takes.
+    bar.value = passed < usual ? (0.9 * passed) / usual : 1 - (0.1 * usual) / passed;
+    const left = Math.ceil((usual - passed) / 1000);
+    counted.textContent = left > 0 ? `about ${left} s left` : `${Math.round(passed / 1000)} s, longer than usual`;
+  };
   const start = setTimeout(() => {
     count();
     counted.setAttribute("aria-hidden", "true");
-    const bar = document.createElement("progress");
     bar.setAttribute("aria-label", said);
     tell(`${said} …`, bar, counted, button("Cancel", () => asking?.abort("cancelled")));
   }, NOTICED);
-  const every = setInterval(count, 1000);
-  return () => { clearTimeout(start); clearInterval(every); };
+  const every = setInterval(count, 200);
+  return (answered) => {
+    clearTimeout(start);
+    clearInterval(every);
+    if (answered) took.set(said, performance.now() - began);
+  };
 }
 
 async function show(search) {
@@ -93,12 +118,14 @@ async function show(search) {
   asked = unsearched(search);
   results().setAttribute("aria-busy", "true");
   const waited = wait(search);
+  let answeredInFull = false;
   try {
     const answer = await fetch(`${form.dataset.answer}?${search}`, { signal: mine.signal });
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");
     const answered = found.getElementById("results");
     if (!answered) throw new Error(answer.statusText);
     mark(found);
+    answeredInFull = answer.ok;
     if (answer.ok) take(answered, found.title, search);
     else {
       age(`${OLD} Fix the marked fields to get a new one.`);
@@ -112,7 +139,7 @@ async function show(search) {
     if (stopped) tell("Cancelled.");
     else tell("The service cannot be reached. ", button("Try again", () => show(search)));
   } finally {
-    waited();
+    waited(answeredInFull);
     if (asking === mine) results().removeAttribute("aria-busy");
   }
 }

@@ -5,6 +5,26 @@
 // Typing is answered once it pauses [ms].
 const QUIET = 120;
 
+// Pictures of hardware by its form: a card with fans, a module on its board, a chip with pins, a wafer.
+const PICTURES = {
+  card: "M1 4v13M1 6h21v9H1M5 15v2h8v-2M7 10.5a2 2 0 1 0 4 0a2 2 0 1 0-4 0M14 10.5a2 2 0 1 0 4 0a2 2 0 1 0-4 0",
+  module: "M2 3h20v16H2zM8 7h8v8H8zM4.5 7v8M19.5 7v8M5 5.2h.1M19 5.2h.1M5 16.8h.1M19 16.8h.1",
+  chip: "M6 5h12v12H6zM9 8h6v6H9zM9 5V2M12 5V2M15 5V2M9 20v-3M12 20v-3M15 20v-3M6 8H3M6 11H3M6 14H3M21 8h-3M21 11h-3M21 14h-3",
+  wafer: "M3 11a9 9 0 1 0 18 0a9 9 0 1 0-18 0M6.5 5v12M12 2v18M17.5 5v12M4 7h16M3 11h18M4 15h16",
+};
+const SVG = "http://www.w3.org/2000/svg";
+
+function pictured(form) {
+  const picture = document.createElementNS(SVG, "svg");
+  picture.setAttribute("viewBox", "0 0 24 22");
+  picture.setAttribute("class", `hardware ${form}`);
+  picture.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(SVG, "path");
+  path.setAttribute("d", PICTURES[form]);
+  picture.append(path);
+  return picture;
+}
+
 for (const input of document.querySelectorAll("input[data-collection]")) suggest(input);
 
 function suggest(input) {
@@ -48,6 +68,7 @@ function suggest(input) {
       item.setAttribute("aria-selected", String(index === at));
       const detail = document.createElement("small");
       detail.textContent = one.detail;
+      if (PICTURES[one.form]) item.append(pictured(one.form));
       item.append(one.text, detail);
       // The field keeps the focus.
       item.addEventListener("mousedown", (event) => event.preventDefault());
