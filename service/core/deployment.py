@@ -59,6 +59,16 @@ class Parallelism:
         return self.tensor * self.pipeline * self.context
 
     @property
+    def joined_copies(self) -> int:
+        """Copies that hold each expert once among them; 1 where a copy has all of its own."""
+        return max(1, self.expert // self.tensor)
+
+    @property
+    def least_accelerators(self) -> int:
+        """Accelerators of the fewest copies that hold the whole model."""
+        return self.replica_accelerators * self.joined_copies
+
+    @property
     def of_replica(self) -> Parallelism:
         """The degrees by which a replica is divided, whatever stands beside it."""
         return Parallelism(self.tensor, self.pipeline, self.expert, context=self.context)

@@ -204,8 +204,9 @@ class Engine:
     what is ``usual`` for it, has kernels for weights in ``formats``, holds its cache in ``caches``,
     and trains by ``recipes``.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
-    others divide each layer. Those that are ``preallocating`` take their share of the memory when
-    they start, whatever they come to need of it; those that ``pads_heads`` hold as many attention
+    others divide each layer. Copies of those that ``shares_experts`` may hold each expert once
+    among them. Those that are ``preallocating`` take their share of the memory when they start,
+    whatever they come to need of it; those that ``pads_heads`` hold as many attention
     heads as tensor parallelism divides. Those that are ``preempting`` take pages as answers grow,
     and pause a request where pages run out; others set room aside for a whole answer when they
     begin with it. It starts with ``defaults``.
@@ -223,6 +224,7 @@ class Engine:
     caches: FormatList = FormatList()
     recipes: Recipes = Recipes()
     divides_layers: bool = False
+    shares_experts: bool = False
     preallocating: bool = False
     pads_heads: bool = False
     preempting: bool = False

@@ -2,19 +2,24 @@
 
 What searches try and what stands in where a request leaves the layout open follow the same rules:
 tensor parallelism where the attention heads divide and fast links reach, pipeline stages beyond.
-Among layouts with room for the requests the load decides between copies and wider groups.
+Where heads share one cache, which tensor parallelism does not divide, copies of the attention that
+share the experts are tried, too. Among layouts with room for the requests the load decides between
+copies and wider groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import ceil, gcd, inf
 from typing import TypeAlias
 
-from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
+from service.core import elementwise
+from service.core.architecture.model import LatentAttention, MixtureOfExperts, ModelArchitecture
 from service.core.architecture.sharding import divisors
 from service.core.deployment import Accelerator, Parallelism
+from service.core.elementwise import Number
 
 #: Requests that a copy is to have room for where nobody says how many are in flight: a choice of
 #: this service, enough for a step to be more than the reading of weights [-].
@@ -36,8 +41,34 @@ _WIDE_TENSOR = 8
 
 #: Whether each copy of a layout has room for so many requests.
 Room: TypeAlias = Callable[[Parallelism, float], bool]
-#: How good a layout with all its copies is under the load: more is better.
-Merit: TypeAlias = Callable[[Parallelism], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Merit:
+    """How a layout with all its copies serves the load.
+
+    ``most_per_s`` requests at most [1/s], each of which takes ``request_s`` under the load [s].
+    """
+
+    most_per_s: float
+    request_s: float
+
+    @property
+    def power(self) -> tuple[float, float]:
+        """Requests that it serves at most in a second over the time of one under the load [1/s²].
+
+        Of layouts that the load saturates, the one that serves most comes first.
+
+        References
+        ----------
+        Kleinrock, Power and Deterministic Rules of Thumb for Probabilistic Problems in Computer
+        Communications, 1979 (power as throughput over response time).
+        """
+        return self.most_per_s / self.request_s, self.most_per_s
+
+
+#: Tells how a layout with all its copies serves the load.
+Served: TypeAlias = Callable[[Parallelism], Merit]
 
 
 def divides_heads(architecture: ModelArchitecture, tensor: int) -> bool:
@@ -70,6 +101,26 @@ def has_fast_links(accelerator: Accelerator) -> bool:
     return host is None or bool(accelerator.scale_up.bandwidth_bytes_per_s > host)
 
 
+def sharing_ranks(architecture: ModelArchitecture, most: int) -> int:
+    """Copies that share the experts of a model, up to ``most``; 1 where they are not run so.
+
+    Engines offer it for all routed experts; people run it where all heads read one compressed cache
+    (multi-head latent attention), of which each rank of tensor parallelism would hold a whole copy.
+
+    References
+    ----------
+    vLLM, Data parallel deployment, 2025,
+    https://docs.vllm.ai/en/v0.12.0/serving/data_parallel_deployment/
+    """
+    experts = [
+        group.feed_forward.experts
+        for group in architecture.groups
+        if isinstance(group.feed_forward, MixtureOfExperts)
+    ]
+    latent = any(isinstance(group.mixer, LatentAttention) for group in architecture.groups)
+    return max(n for n in divisors(gcd(*experts)) if n <= most) if experts and latent else 1
+
+
 def usual_layout(
     architecture: ModelArchitecture,
     accelerator: Accelerator,
@@ -77,18 +128,19 @@ def usual_layout(
     in_flight: float | None,
     room: Room,
     *,
-    merit: Merit | None = None,
+    merit: Served | None = None,
     least_copies: int = 1,
     spills: bool = False,
     pads_heads: bool = False,
     divides_layers: bool = False,
+    shares_experts: bool = False,
 ) -> Parallelism:
     """How most people lay out a model on ``count`` accelerators; some may be left over.
 
     A copy takes accelerators of a fast domain that hold the model and its share of the requests.
     Of layouts that have room and give work to as many accelerators, it is the one of most merit,
     or of most copies where nobody tells the merit or it is the same. What a domain does not hold is
-    divided into pipeline stages of a domain each.
+    divided into pipeline stages of a domain each, or among copies that share experts over several.
 
     Parameters
     ----------
@@ -108,6 +160,8 @@ def usual_layout(
         Whether the engine adds heads where the accelerators do not divide them.
     divides_layers
         Whether the engine gives each accelerator some layers, rather than a part of each.
+    shares_experts
+        Whether the engine's copies may hold each expert once among them.
 
     References
     ----------
@@ -122,16 +176,16 @@ def usual_layout(
     flying = inf if in_flight is None else max(in_flight, 1.0)
 
     def share(layout: Parallelism) -> float:
-        copies = count // layout.replica_accelerators
+        copies = max(with_copies(layout).data, 1)
         return float(USUAL_SEQUENCES) if in_flight is None else ceil(flying / min(copies, flying))
 
     def with_copies(layout: Parallelism) -> Parallelism:
-        copies = count // layout.replica_accelerators
-        return Parallelism(tensor=layout.tensor, pipeline=layout.pipeline, data=copies)
+        copies = count // layout.least_accelerators * layout.joined_copies
+        return replace(layout, data=copies)
 
     def at_work(layout: Parallelism) -> float:
-        ranks = layout.replica_accelerators
-        return ranks * min(count // ranks, flying)
+        each = layout.replica_accelerators
+        return each * min(with_copies(layout).data, flying)
 
     widest = domain if has_fast_links(accelerator) else _MOST_THROUGH_HOST
     if divides_layers:
@@ -140,11 +194,13 @@ def usual_layout(
         degrees = (1,)
     else:
         candidates = [Parallelism(degree) for degree in degrees if degree <= widest]
+        sharing = sharing_ranks(architecture, widest) if shares_experts else 1
+        candidates += [Parallelism(expert=sharing)] if sharing > 1 else []
     narrow = sorted(candidates, key=lambda one: (-at_work(one), one.replica_accelerators))
     for _, alike in groupby(narrow, key=at_work):
         able = [one for one in map(with_copies, alike) if room(one, share(one))]
         if able:
-            return able[0] if merit is None or len(able) == 1 else max(able, key=merit)
+            return _best(able, merit)
     wide = (with_copies(Parallelism(degree)) for degree in degrees if degree > widest)
     joined = next((one for one in wide if room(one, share(one))), None)
     if joined is not None:
@@ -157,6 +213,14 @@ def usual_layout(
             for stages in _stages(min(count_each, architecture.layer_count))
         ]
     )
+    beyond = sharing_ranks(architecture, count_each) if shares_experts and not spills else 1
+    if beyond > widest:
+        whole = [one for one in deep if count_each % one.replica_accelerators == 0]
+        across = [map(with_copies, ones) for ones in ((Parallelism(expert=beyond),), whole)]
+        first = (next((one for one in ones if room(one, share(one))), None) for ones in across)
+        able = [one for one in first if one is not None]
+        if able:
+            return _best(able, merit)
     # As many as are asked for in stages, else some in what has most room for them.
     layouts = [
         *((one, share(one)) for one in deep),
@@ -168,12 +232,34 @@ def usual_layout(
     return with_copies(most if found is None else found)
 
 
+def _best(able: Sequence[Parallelism], merit: Served | None) -> Parallelism:
+    """Of layouts with room the one of most power; one with shared experts if that is faster."""
+    if merit is None or len(able) == 1:
+        return able[0]
+    merits = {one: merit(one) for one in able}
+    whole = [one for one in able if one.joined_copies == 1]
+    best = max(whole or able, key=lambda one: merits[one].power)
+    quickest = min(able, key=lambda one: merits[one].request_s)
+    return quickest if quickest.joined_copies > 1 else best
+
+
+def in_groups(copies: Number, layout: Parallelism) -> Number:
+    """Copies in whole groups of those that share their experts [-]."""
+    joined = layout.joined_copies
+    return copies if joined == 1 else elementwise.ceil(copies / joined) * joined
+
+
 def replica_layouts(
-    architecture: ModelArchitecture, most: int, *, divides_layers: bool = False
+    architecture: ModelArchitecture,
+    most: int,
+    *,
+    divides_layers: bool = False,
+    shares_experts: bool = False,
 ) -> tuple[Parallelism, ...]:
     """Layouts of one copy that searches try: tensor parallelism as far as heads divide, stages.
 
-    Of an engine that gives each accelerator some layers, stages alone.
+    Of an engine that gives each accelerator some layers, stages alone. Of one whose copies may
+    share experts, copies on an accelerator each, where people run the model so.
     """
     if divides_layers:
         deepest = min(most, architecture.layer_count)
@@ -200,6 +286,9 @@ def replica_layouts(
             found.append(Parallelism(tensor=tensor, pipeline=pipeline))
             if 1 < tensor <= experts:
                 found.append(Parallelism(tensor=tensor, pipeline=pipeline, expert=tensor))
+    if shares_experts:
+        shared = (n for n in _TENSOR_DEGREES if 1 < n == sharing_ranks(architecture, min(n, most)))
+        found += [Parallelism(expert=n) for n in shared]
     return tuple(found)
 
 

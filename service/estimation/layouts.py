@@ -12,7 +12,7 @@ from service.core.architecture.sharding import divisors
 from service.core.deployment import Deployment, InferenceWorkload, Parallelism, ServingSettings
 from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning
-from service.core.layouts import divides, has_fast_links, usual_layout
+from service.core.layouts import Merit, divides, has_fast_links, usual_layout
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.plans import weights_overflow
 from service.core.memory.inference.runtime import RuntimeOverheads
@@ -158,6 +158,7 @@ class Layouts:
     spills: bool = False
     pads_heads: bool = False
     divides_layers: bool = False
+    shares_experts: bool = False
 
     def usual(self, count: int) -> UsualLayout:
         """How most people lay it out on so many accelerators."""
@@ -173,11 +174,12 @@ class Layouts:
             held[layout] = memory
             return bool(memory.fits)
 
-        def merit(layout: Parallelism) -> tuple[float, float]:
+        def merit(layout: Parallelism) -> Merit:
             estimate = estimate_inference(self._setup(layout), held[layout])
             if held[layout].workload is self.workload:
                 compared[layout] = estimate
-            return _power(estimate)
+            latency = estimate.latency
+            return Merit(float(latency.saturation_requests_per_s.value), float(latency.e2e_s.value))
 
         parallelism = usual_layout(
             self.deployment.architecture,
@@ -190,6 +192,7 @@ class Layouts:
             spills=self.spills,
             pads_heads=self.pads_heads,
             divides_layers=self.divides_layers,
+            shares_experts=self.shares_experts,
         )
         return UsualLayout(parallelism, compared.get(parallelism))
 
@@ -237,21 +240,6 @@ class UsualLayout:
 
     parallelism: Parallelism
     estimate: InferenceEstimate | None = None
-
-
-def _power(estimate: InferenceEstimate) -> tuple[float, float]:
-    """Requests that it serves at most in a second over the time of one under the load [1/s²].
-
-    Of layouts that the load saturates, the one that serves most comes first.
-
-    References
-    ----------
-    Kleinrock, Power and Deterministic Rules of Thumb for Probabilistic Problems in Computer
-    Communications, 1979 (power as throughput over response time).
-    """
-    latency = estimate.latency
-    most_per_s = float(latency.saturation_requests_per_s.value)
-    return most_per_s / float(latency.e2e_s.value), most_per_s
 
 
 def left_over_warnings(

@@ -74,6 +74,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         formats=_formats(reads, "reads", "formats"),
         caches=_formats(holds, "holds", "caches"),
         divides_layers=layout.get("divides") == "layers",
+        shares_experts=layout.get("shares_experts") is True,
         recipes=_recipes(trains),
         preallocating=fields.get("preallocating") is True,
         pads_heads=fields.get("pads_heads") is True,

@@ -37,7 +37,7 @@ from service.core.estimate.inference import (
 )
 from service.core.estimate.sizing import sized
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.layouts import divides
+from service.core.layouts import divides, in_groups
 from service.core.memory.inference.plans import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
@@ -172,8 +172,8 @@ class SearchSpace:
         """Replicas of a layout that the counts of accelerators come to; None where demand says."""
         if self.accelerator_counts is None:
             return None
-        ranks = layout.replica_accelerators
-        return tuple(count // ranks for count in self.accelerator_counts if count % ranks == 0)
+        least, ranks = layout.least_accelerators, layout.replica_accelerators
+        return tuple(count // ranks for count in self.accelerator_counts if count % least == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def evaluate_batches(
     """Everything that a space holds, one structure after the other."""
     stacks = Stacks(space.accelerators, environment.infrastructure)
     for layout_at, layout in enumerate(space.layouts):
-        if layout.replica_accelerators > space.most_accelerators:
+        if layout.least_accelerators > space.most_accelerators:
             continue
         if space.replica_counts(layout) == ():
             continue
@@ -284,7 +284,7 @@ def evaluate(
             continue
         accelerator = option.accelerator
         lacking_bytes = weights_bytes - accelerator.memory_bytes
-        if layout.tensor > accelerator.scale_up_domain_accelerators:
+        if max(layout.tensor, layout.expert) > accelerator.scale_up_domain_accelerators:
             beyond += 1
         elif accelerator.memory_bytes >= roomy_bytes:
             roomy += 1
@@ -436,10 +436,12 @@ def _sized_batch(
     setup = replica_setup(
         architecture, space, structure, option, demand, environment, np.ones(rows, dtype=float)
     )
-    most = int(space.most_accelerators // space.layouts[layout_at].replica_accelerators)
+    layout = space.layouts[layout_at]
+    most = space.most_accelerators // layout.least_accelerators * layout.joined_copies
     sizing = sized(setup, rows, rate, demand.limits, reserve, most)
-    needed = np.where(np.isfinite(sizing.holding), sizing.holding, sizing.saturating)
-    copies = np.array([sizing.saturating, *(needed * times for times in _REPLICAS_TRIED)])
+    least = in_groups(sizing.saturating, layout)
+    needed = in_groups(np.where(np.isfinite(sizing.holding), sizing.holding, least), layout)
+    copies = np.array([least, *(needed * times for times in _REPLICAS_TRIED)])
     # Each number once, and no more than there may be, if there is such a number.
     tried = (copies <= most) & (np.diff(copies, axis=0, prepend=0.0) > 0.0)
     tried[0] |= np.logical_not(tried.any(axis=0)) & (copies[1] == copies[0])
@@ -468,7 +470,7 @@ def _sized_batch(
         accelerator=np.asarray(positions, dtype=np.intp)[of],
         concurrency_per_replica=concurrency,
         replicas=copies,
-        needed_replicas=needed[of],
+        needed_replicas=np.asarray(needed)[of],
         estimate=estimate,
         energy=inference_energy(estimate, environment.infrastructure),
     )
@@ -495,4 +497,4 @@ def _replicas(demand: Demand, estimate: InferenceEstimate) -> FloatArray:
         needed = np.ceil(demand.requests_per_s / estimate.latency.requests_per_s.value)
     elif demand.concurrency is not None:
         needed = np.ceil(demand.concurrency / concurrency_per_replica)
-    return needed
+    return np.asarray(in_groups(needed, estimate.setup.deployment.parallelism))

@@ -52,6 +52,8 @@ def pooled_candidates(
     found: list[InferenceCandidates] = []
     for row in _best(undivided, demand):
         layout = space.layouts[int(undivided.layout[row])]
+        if layout.joined_copies > 1:
+            continue
         least = max(int(undivided.replicas[row]), 2)
         for times in _REPLICAS_TRIED:
             replicas = least * times

@@ -238,6 +238,7 @@ def resolve_deployment(
         spills=tiers is not None,
         pads_heads=pads_heads,
         divides_layers=snapshot.engines[release.engine].value.divides_layers,
+        shares_experts=snapshot.engines[release.engine].value.shares_experts,
     )
     compared = None
     if parallelism is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from service.catalog.entries.entry import Entry
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator
+from service.core.deployment import Accelerator, Parallelism
 from service.core.engines import Engine
 from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.launching.answers import Start
@@ -71,8 +71,9 @@ def start_of(
             settings["kv_cache"] = cache
         else:
             notes.append(f"set the KV cache to {cache} in the engine's own configuration")
-    layout = deployment["parallelism"]
-    replica = layout["tensor"] * layout["pipeline"]
+    layout = Parallelism(**deployment["parallelism"])
+    sharing = told.get("sharing", {}) if layout.joined_copies > 1 else {}
+    replica = layout.least_accelerators
     machine = float(accelerator.platform.accelerators_of_a_host)
     spans = replica > machine
     if spans:
@@ -80,25 +81,38 @@ def start_of(
             f"a replica takes {replica} accelerators of several machines: start the engine's "
             "cluster (Ray, MPI or its own) first"
         )
-    if layout["data"] > 1 and not _starts_copies(told, layout, machine, model):
-        settings["data"] = 1
+    together = _copies_started(told, layout, machine, model)
+    settings["data"] = together
+    if layout.data > together:
         notes.append(
-            f"start {layout['data']} of these, each on its own accelerators, behind a load balancer"
+            f"start {layout.data // together} of these, each on its own accelerators, behind a "
+            "load balancer"
         )
-    notes += _notes_on_serving(deployment["serving"], layout["data"])
+    if sharing.get("tensor_counts_copies", False):
+        settings["tensor"] = layout.tensor * layout.joined_copies
+    notes += [sharing["note"]] if "note" in sharing else []
+    notes += _notes_on_serving(deployment["serving"], layout.data)
     file = _file(checkpoint, weights)
     if needs_file:
         notes.append(f"{file} is the model in {weights}: fetch a published one, or convert it")
     names = {"model": checkpoint, "file": file}
     base = [word.format(**names) for word in told["command"]]
-    words = [*base, *_words(flags, settings), *told.get("fixed", ())]
-    one = [*base, *_words(flags, settings | {"data": 1}), *told.get("fixed", ())]
+    fixed = (*sharing.get("words", ()), *told.get("fixed", ()))
+    words = [*base, *_words(flags, settings), *fixed]
+    one = [*base, *_words(flags, settings | {"data": layout.joined_copies}), *fixed]
     return {
         "engine": engine.id,
         "command": shlex.join(words),
         "kubernetes": None
         if spans or (image := told.get("images", {}).get(accelerator.vendor)) is None
-        else manifest(image, told["port"], one, replica, layout["data"], accelerator.vendor),
+        else manifest(
+            image,
+            told["port"],
+            one,
+            replica,
+            layout.data // layout.joined_copies,
+            accelerator.vendor,
+        ),
         "notes": notes,
         "source": told["source"],
     }
@@ -126,16 +140,18 @@ def _notes_on_serving(serving: Mapping[str, Any], replicas: int) -> Iterator[str
         )
 
 
-def _starts_copies(
-    told: Mapping[str, Any], layout: Mapping[str, int], machine: float, model: ModelArchitecture
-) -> bool:
-    """Whether one command starts all copies, each with the whole model as it is estimated.
+def _copies_started(
+    told: Mapping[str, Any], layout: Parallelism, machine: float, model: ModelArchitecture
+) -> int:
+    """Copies that one command starts: those that share experts, or all of a machine.
 
-    It does on one machine, unless the engine spreads experts over all copies.
+    Where copies are whole, an engine that always spreads experts over them starts one.
     """
-    within = layout["tensor"] * layout["pipeline"] * layout["data"] <= machine
-    shared = told.get("copies_share_experts", False) and model.routes
-    return "data" in told["flags"] and within and not shared
+    if layout.joined_copies > 1:
+        return layout.joined_copies
+    shares = told.get("sharing", {}).get("always", False) and model.routes
+    within = layout.replica_accelerators * layout.data <= machine
+    return layout.data if "data" in told["flags"] and within and not shares else 1
 
 
 def _file(checkpoint: str, weights: str) -> str:

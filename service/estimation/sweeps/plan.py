@@ -342,7 +342,10 @@ def _space(
     found: tuple[Parallelism, ...]
     if asked.parallelisms is None:
         found = replica_layouts(
-            architecture, asked.max_accelerators, divides_layers=engine.value.divides_layers
+            architecture,
+            asked.max_accelerators,
+            divides_layers=engine.value.divides_layers,
+            shares_experts=engine.value.shares_experts,
         )
     else:
         wanted = [ParallelismRequest(**layout.model_dump()) for layout in asked.parallelisms]
@@ -396,7 +399,7 @@ def _blocks(study: Study) -> Iterator[tuple[Block, int]]:
     for model_at, space in enumerate(study.spaces):
         for layout_at, layout in enumerate(space.layouts):
             counts = space.replica_counts(layout)
-            if layout.replica_accelerators > space.most_accelerators or counts == ():
+            if layout.least_accelerators > space.most_accelerators or counts == ():
                 continue
             each = study.each(space, layout)
             for precision_at in range(len(space.precisions)):

@@ -65,7 +65,7 @@ def _misses_of_model(
             small,
             search.context,
             lambda one: described(
-                one.offer, space.layouts[one.layout].replica_accelerators, one.choice, one.layout
+                one.offer, space.layouts[one.layout].least_accelerators, one.choice, one.layout
             ),
         )
     bounds, context = search.bounds(model.value), search.context

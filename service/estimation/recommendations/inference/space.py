@@ -364,6 +364,7 @@ def _space(
             tried.entry.value,
             request.search.max_accelerators,
             divides_layers=engine.divides_layers,
+            shares_experts=engine.shares_experts,
         ),
         accelerators=options,
         most_accelerators=request.search.max_accelerators,
