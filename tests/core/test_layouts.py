@@ -10,7 +10,9 @@ from service.core.architecture.config import parse_config
 from service.core.deployment import Parallelism
 from service.core.layouts import (
     USUAL_SEQUENCES,
+    Merit,
     has_fast_links,
+    in_groups,
     replica_layouts,
     tensor_degrees,
     usual_layout,
@@ -26,6 +28,28 @@ LLAMA_70B = parse_config(
         "num_attention_heads": 64,
         "num_key_value_heads": 8,
         "vocab_size": 128256,
+    }
+)
+#: All heads read one compressed cache.
+DEEPSEEK = parse_config(
+    {
+        "model_type": "deepseek_v3",
+        "hidden_size": 7168,
+        "intermediate_size": 18432,
+        "moe_intermediate_size": 2048,
+        "num_hidden_layers": 61,
+        "num_attention_heads": 128,
+        "num_key_value_heads": 128,
+        "q_lora_rank": 1536,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+        "n_routed_experts": 256,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 8,
+        "first_k_dense_replace": 3,
+        "vocab_size": 129280,
     }
 )
 #: Links that run through the host.
@@ -83,7 +107,7 @@ def test_a_copy_has_room_for_its_share_of_the_requests():
 
 def test_of_layouts_with_room_that_employ_as_many_the_one_of_most_merit_stands_in():
     def merit(wanted: int):
-        return lambda layout: (-abs(layout.tensor - wanted),)
+        return lambda layout: Merit(1.0 / (1 + abs(layout.tensor - wanted)), 1.0)
 
     for wanted in (1, 2, 4, 8):
         found = usual_layout(LLAMA_70B, H100, 8, 32.0, holds(1), merit=merit(wanted))
@@ -96,8 +120,61 @@ def test_of_layouts_with_room_that_employ_as_many_the_one_of_most_merit_stands_i
     found = usual_layout(LLAMA_70B, H100, 7, 32.0, holds(2), merit=merit(4))
     assert found == Parallelism(tensor=2, data=3)
     # Of equal merit it is the one of most copies.
-    found = usual_layout(LLAMA_70B, H100, 8, 32.0, holds(1), merit=lambda _: (1.0,))
+    found = usual_layout(LLAMA_70B, H100, 8, 32.0, holds(1), merit=lambda _: Merit(1.0, 1.0))
     assert found == Parallelism(data=8)
+
+
+def by_copies(requests_each: float):
+    """A model of which an accelerator holds an eighth of the experts, or an eighth of it all."""
+
+    def room(layout: Parallelism, requests: float) -> bool:
+        held = max(layout.tensor * layout.pipeline, layout.expert)
+        return held >= 8 and requests <= requests_each
+
+    return room
+
+
+def test_copies_share_experts_where_that_is_faster_or_has_more_room():
+    def merit(sharing_s: float):
+        return lambda layout: Merit(1.0, sharing_s if layout.joined_copies > 1 else 1.0)
+
+    sharing, whole = Parallelism(expert=8, data=8), Parallelism(tensor=8)
+    for in_flight, each, request_s, expected in (
+        (256.0, 1e9, 0.9, sharing),
+        (256.0, 1e9, 1.1, whole),
+        # A rank of tensor parallelism would hold the cache of all requests, a copy that of its own.
+        (256.0, 100.0, 1.1, sharing),
+        # One request gives work to one copy.
+        (1.0, 1e9, 0.9, whole),
+    ):
+        found = usual_layout(
+            DEEPSEEK,
+            H100,
+            8,
+            in_flight,
+            by_copies(each),
+            merit=merit(request_s),
+            shares_experts=True,
+        )
+        assert found == expected
+    # Over more than a fast domain, in place of stages.
+    wide = usual_layout(DEEPSEEK, H100, 16, 64.0, holds_share(16), shares_experts=True)
+    assert wide == Parallelism(expert=16, data=16)
+    assert usual_layout(DEEPSEEK, H100, 8, 256.0, by_copies(1e9)) == whole
+    assert usual_layout(LLAMA_70B, H100, 8, 9.0, holds(8), shares_experts=True) == whole
+
+
+def holds_share(ranks: int):
+    """A model whose experts so many ranks hold, however they are divided."""
+    return lambda layout, _requests: max(layout.replica_accelerators, layout.expert) >= ranks
+
+
+def test_searches_try_copies_that_share_experts():
+    shared = [one for one in replica_layouts(DEEPSEEK, 16, shares_experts=True) if one.tensor == 1]
+    assert [one.expert for one in shared if one.joined_copies > 1] == [2, 4, 8, 16]
+    assert not any(one.joined_copies > 1 for one in replica_layouts(DEEPSEEK, 16))
+    assert in_groups(9, Parallelism(expert=8)) == 16
+    assert in_groups(9, Parallelism(tensor=8, expert=8)) == 9
 
 
 def test_a_group_is_no_wider_than_a_processor_s_cards_where_links_run_through_the_host():

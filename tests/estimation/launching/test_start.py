@@ -135,6 +135,38 @@ def test_copies_of_experts_are_started_one_by_one(packaged_snapshot):
     assert apart["notes"][0].startswith("start 2 of these, ")
 
 
+def test_copies_that_share_experts_are_started_together(packaged_snapshot):
+    def shared(engine, copies=8):
+        return started(
+            packaged_snapshot,
+            model="deepseek-ai/DeepSeek-V2",
+            accelerator_count=copies,
+            parallelism={"data": copies, "expert": 8},
+            serving={"engine": engine},
+        )
+
+    # vLLM counts copies, SGLang and TensorRT-LLM the accelerators of all of them.
+    flags = told(shared("vllm")["command"])
+    assert flags["--data-parallel-size"] == "8"
+    assert "--enable-expert-parallel" in flags
+    assert "--tensor-parallel-size" not in flags
+    flags = told(shared("sglang")["command"])
+    assert (flags["--tp-size"], flags["--dp-size"], flags["--ep-size"]) == ("8", "8", "8")
+    assert "--enable-dp-attention" in flags
+    start = shared("tensorrt-llm")
+    flags = told(start["command"])
+    assert (flags["--tp_size"], flags["--ep_size"]) == ("8", "8")
+    assert any("enable_attention_dp" in note for note in start["notes"])
+    # A pod runs a group of copies; two groups are two pods.
+    two = shared("vllm", copies=16)
+    assert two["notes"][0].startswith("start 2 of these, ")
+    deployment = next(iter(yaml.safe_load_all(two["kubernetes"])))
+    assert deployment["spec"]["replicas"] == 2
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert "--data-parallel-size" in container["command"]
+
+
 def test_a_host_of_a_rack_has_four_of_its_accelerators(packaged_snapshot):
     rack = started(
         packaged_snapshot,

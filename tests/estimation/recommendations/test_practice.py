@@ -141,6 +141,22 @@ def test_r1_at_two_requests_a_second_takes_one_node_in_its_own_format(packaged_s
         assert found["weights_from"]["kind"] == "checkpoint"
 
 
+def test_r1_for_many_is_served_by_copies_that_share_experts(packaged_snapshot):
+    # SGLang, DP Attention, 2026: tensor parallelism would hold the cache of all heads eight times.
+    asked = served(
+        "deepseek-ai/DeepSeek-R1",
+        10.0,
+        (1024, 1024),
+        limits={"ttft_s": 2.0, "tpot_s": 0.1},
+        search={"regions": ["aws/us-east-1"], "accelerators": [H200]},
+    )
+    best = chosen(recommendation_answer(asked, packaged_snapshot), "cheapest")
+    layout = best["parallelism"]
+    assert (layout["tensor"], layout["expert"]) == (1, 8)
+    assert layout["data"] % layout["expert"] == 0
+    assert best["accelerator_count"] == layout["data"]
+
+
 def test_batches_in_the_eu_emit_least_in_the_north_or_on_nuclear_power(packaged_snapshot):
     asked = served(
         "meta-llama/Llama-3.1-8B",
