@@ -26,8 +26,8 @@ from service.estimation.levels import unmeasured_ratio, widening
 #: them alone, have the best interval scores with these; they are not fitted again, since few
 #: sources would only tell how those few are.
 WIDENINGS = {
-    "waiting_spread_ratio": 2.0,
-    "outside_spread_ratio": 4.5,
+    "waiting_spread_ratio": 2.5,
+    "outside_spread_ratio": 6.0,
     "experts_spread_ratio": 1.5,
 }
 #: Of what priors let levels deviate that were not measured, errors bear out a third, beside a
