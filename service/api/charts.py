@@ -83,7 +83,7 @@ class _Drawing:
 
     def chart(self) -> tuple[ChartFindings, dict[str, Any]]:
         """What is shown, and the specification that shows it."""
-        shown = self.kind.use_case(self.request, self.snapshot)
+        shown = self.kind.findings(self.request, self.snapshot)
         asked = self.request.style
         style = style_of(asked.theme, asked.width_px, asked.height_px)
         return shown, self.kind.draw(shown, style)

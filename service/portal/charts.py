@@ -138,7 +138,7 @@ def chart_page(
     wanted = chart_request(kind, request)
     if wanted is None:
         raise KeyError(kind)
-    findings = wanted[0].use_case(wanted[1], snapshot)
+    findings = wanted[0].findings(wanted[1], snapshot)
     trained = isinstance(request, TrainingPictureRequest)
     folder, up = ("training/", "../../") if trained else ("", "../")
     query = request.link(format=None, theme=None, width_px=None)
@@ -170,7 +170,7 @@ def chart_rows(
     wanted: tuple[ChartKind, Request], snapshot: CatalogSnapshot
 ) -> list[dict[str, Any]]:
     """Every figure of a chart, for spreadsheets."""
-    findings: Mapping[str, Any] = wanted[0].use_case(wanted[1], snapshot)
+    findings: Mapping[str, Any] = wanted[0].findings(wanted[1], snapshot)
     axes = [(name, findings[f"{name}_axis"]) for name in ("x", "y")]
     found = []
     for line in findings["series"]:
@@ -221,7 +221,7 @@ def _picture(
     kind: ChartKind, fields: dict[str, Any], address: str, page: str, snapshot: CatalogSnapshot
 ) -> Iterator[Picture]:
     try:
-        shown = kind.use_case(kind.request(**fields), snapshot)
+        shown = kind.findings(kind.request(**fields), snapshot)
     except Rejected:
         return
     yield Picture(kind.id, shown["title"], shown["description"], address, page)
