@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.async_api import Browser, Page, expect
 
+from benchmarks.pages import BUDGETS, Transferred
 from tests.browser.conftest import NARROW, Visit, show_everything
 
 FRAME = "/embed?model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
@@ -288,3 +289,67 @@ async def test_on_a_phone_the_verdict_stays_in_view_while_choosing(visit: Visit)
         await expect(page.locator("#verdict")).to_be_in_viewport()
         await page.get_by_role("link", name="Done").click()
         await expect(page.locator("#question")).to_be_hidden()
+
+
+async def test_at_twice_the_size_everything_is_there(visit: Visit) -> None:
+    # A window of 1,280 pixels that is zoomed to 200 % has half as many of them.
+    zoomed = {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2}
+    async with visit(SMALL, **zoomed) as page:
+        wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wider == 0
+        await expect(page.locator("#verdict")).to_be_in_viewport()
+        await page.get_by_role("link", name="Change the question").click()
+        await page.locator("#concurrency").fill("3")
+        await page.wait_for_url(re.compile("concurrency=3"))
+        await expect(page.locator("#verdict")).to_be_in_viewport()
+        cut = await page.evaluate(
+            """() => [...document.querySelectorAll("main *")].filter((one) => {
+                const { overflowX } = getComputedStyle(one);
+                return overflowX === "visible" && one.scrollWidth > one.clientWidth + 1
+                    && one.clientWidth > 0 && one.checkVisibility() && !one.closest(".quiet");
+            }).map((one) => one.outerHTML.slice(0, 80))"""
+        )
+        assert not cut
+
+
+async def test_a_search_tells_how_far_it_is_and_can_be_cancelled(visit: Visit) -> None:
+    async with visit(SMALL) as page:
+        # An answer that never comes.
+        await page.route(re.compile(r"/answer\?.*recommend"), lambda _: None)
+        await page.get_by_role("link", name="Find better options").click()
+        bar = page.get_by_role("progressbar", name="Searching")
+        await expect(bar).to_be_visible()
+        assert 0.0 < float(str(await bar.get_attribute("value"))) < 1.0
+        await expect(page.locator("#notice")).to_contain_text(re.compile("left|longer than usual"))
+        await page.get_by_role("button", name="Cancel").click()
+        note = page.locator("#results .old-note")
+        await expect(note).to_contain_text("The new one was cancelled.")
+        # What is asked next is answered, and the note goes.
+        await page.unroute_all(behavior="ignoreErrors")
+        await page.locator("#concurrency").fill("3")
+        await page.wait_for_url(re.compile("concurrency=3"))
+        await expect(note).to_have_count(0)
+
+
+async def test_pages_weigh_little(visit: Visit) -> None:
+    async with visit("/learn") as page:
+        counted = Transferred()
+        await counted.watch(await page.context.new_cdp_session(page))
+        await page.goto(page.url.replace("/learn", SMALL))
+        await page.wait_for_load_state("networkidle")
+        assert 5_000 < counted.total_bytes <= BUDGETS["first_visit_bytes"]
+        await page.locator("#output_tokens").fill("300")
+        await page.wait_for_url(re.compile("output_tokens=300"))
+        await page.wait_for_load_state("networkidle")
+        answers = [size for at, size in counted.by_address.items() if at.endswith("/answer")]
+        assert 1_000 < sum(answers) <= BUDGETS["change_bytes"]
+
+
+async def test_hardware_is_suggested_with_a_picture(visit: Visit) -> None:
+    async with visit(SMALL) as page:
+        await page.locator("#accelerator").fill("H100")
+        options = page.locator("#accelerator-options [role=option]")
+        await options.first.wait_for()
+        pictures = page.locator("#accelerator-options svg.hardware")
+        assert await pictures.count() == await options.count()
+        assert await pictures.first.evaluate("(one) => one.getBoundingClientRect().width") > 20
