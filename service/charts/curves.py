@@ -246,6 +246,33 @@ def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
     return specification(answer, style, 260, [*crossings, drawn], legend=names)
 
 
+def lines_over_years(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
+    """Lines with a point and an interval for each year."""
+    x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
+    everything = [row for line in answer["series"] for row in rows(line, y_unit, x_unit)]
+    x, y = _axes(answer, style, x_unit, y_unit, everything, linear, linear)
+    years = sorted({row["x"] for row in everything}) or [1.0]
+    x["scale"] = {"domain": [years[0] - 0.5, years[-1] + 0.5], "nice": False}
+    x["axis"] = {"values": years[:: ceil(len(years) / 12)], "format": "d"}
+    names = [line["name"] for line in answer["series"]]
+    colour = _coloured(names, style)
+    drawn = {
+        "data": {"values": everything},
+        "layer": [
+            {
+                "mark": {"type": "line", "strokeWidth": 2.5},
+                "encoding": {"x": x, "y": y, "color": colour, "strokeDash": _dashed(names)},
+            },
+            _error_bar(x, y, "y", colour),
+            {
+                "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1.0},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
+        ],
+    }
+    return specification(answer, style, _PLOT_PX, [drawn], legend=names)
+
+
 def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
     """Candidates as points, those unbeaten on both axes joined, the choices named."""
     x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")

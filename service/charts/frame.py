@@ -59,7 +59,9 @@ _SHOWN: Mapping[str, tuple[Unit, ...]] = {
     "gCO2e": (Unit("t CO₂e", 1e6), Unit("kg CO₂e", 1e3), Unit("g CO₂e", 1.0)),
     "L": (Unit("m³", 1e3), Unit("L", 1.0), Unit("mL", 1e-3)),
     "kWh": (Unit("MWh", 1e3), Unit("kWh", 1.0), Unit("Wh", 1e-3)),
+    "W": (Unit("MW", 1e6), Unit("kW", 1e3), Unit("W", 1.0)),
     "d": (Unit("", 1.0),),
+    "year": (Unit("", 1.0),),
     "1/s": (Unit("", 1.0),),
     "FLOP/B": (Unit("FLOP per byte", 1.0),),
 }

@@ -13,6 +13,8 @@ from service.charts.frame import shown_unit, style_of
 from service.charts.maps import land
 from service.charts.rendering import rendered
 from service.estimation.charts.kinds import CHART_KINDS as KINDS
+from service.estimation.plans.fleet import fleet_plan_answer
+from service.estimation.plans.requests import FleetPlanRequest
 from service.estimation.rejection import Rejected
 from service.estimation.training.estimate import training_latency_answer
 from service.estimation.training.requests import LatencyTrainingRequest
@@ -328,3 +330,30 @@ def test_optimizers_fill_training_and_caches_long_inference(packaged_snapshot):
 
     assert largest(24_000) == {"inference": "weights", "training": "optimizer"}
     assert largest(27_000) == {"inference": "kv_cache", "training": "optimizer"}
+
+
+@pytest.mark.parametrize(
+    ("shows", "figures"),
+    [
+        (
+            "carbon",
+            {"operation": "operational_location_kgco2e", "share of the making": "embodied_kgco2e"},
+        ),
+        ("hardware", {"in use": "accelerators"}),
+        ("power", {"mean of the equipment": "mean_it_power_w"}),
+        ("money", {"rented": "rented_usd"}),
+    ],
+)
+def test_a_fleet_is_drawn_as_it_is_planned(packaged_snapshot, shows, figures):
+    answer = shown("fleet-over-years", packaged_snapshot, shows=shows)
+    example = FleetPlanRequest.model_json_schema()["examples"][0]
+    plan = fleet_plan_answer(FleetPlanRequest.model_validate(example), packaged_snapshot)
+    lines = {line["name"]: line["points"] for line in answer["series"]}
+    for name, figure in figures.items():
+        planned = [year[figure] for year in plan["years"]]
+        values = [one if isinstance(one, int) else one["value"] for one in planned]
+        assert [one["y"]["value"] for one in lines[name]] == pytest.approx(values)
+        assert [one["x"]["value"] for one in lines[name]] == [
+            year["year"] for year in plan["years"]
+        ]
+    drawn("fleet-over-years", answer)

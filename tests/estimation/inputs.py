@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -73,13 +73,15 @@ def put(body: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     return {**body, name: put(inner if isinstance(inner, Mapping) else {}, rest, value)}
 
 
-def figures(question: str, body: Mapping[str, Any], snapshot: CatalogSnapshot) -> Any:
+def figures(
+    question: str, body: Mapping[str, Any], snapshot: CatalogSnapshot, echoed: Set[str] = ECHOED
+) -> Any:
     """Figures and warnings of an answer, without what it says of the question and its sources."""
     use_case = USE_CASES[question]
-    return bare(use_case.compute(use_case.request.model_validate(body), snapshot), ECHOED)
+    return bare(use_case.compute(use_case.request.model_validate(body), snapshot), echoed)
 
 
-def bare(part: Any, echoed: set[str]) -> Any:
+def bare(part: Any, echoed: Set[str]) -> Any:
     """A part of an answer without what only repeats the question."""
     if isinstance(part, Mapping):
         return {name: bare(inner, echoed) for name, inner in part.items() if name not in echoed}
@@ -89,7 +91,11 @@ def bare(part: Any, echoed: set[str]) -> Any:
 
 
 def unmoved(
-    question: str, base: Mapping[str, Any], changes: Changes, snapshot: CatalogSnapshot
+    question: str,
+    base: Mapping[str, Any],
+    changes: Changes,
+    snapshot: CatalogSnapshot,
+    echoed: Set[str] = ECHOED,
 ) -> list[str]:
     """Inputs that move nothing, and are not refused: each in a request that is answered."""
     known: dict[str, Any] = {}
@@ -100,9 +106,10 @@ def unmoved(
             asked = put(asked, place, given)
         key = repr(asked)
         if key not in known:
-            known[key] = figures(question, asked, snapshot)
+            known[key] = figures(question, asked, snapshot, echoed)
         try:
-            moved = figures(question, put(asked, path, value), snapshot) != known[key]
+            answer = figures(question, put(asked, path, value), snapshot, echoed)
+            moved = answer != known[key]
         except Rejected:
             moved = True
         if not moved:
