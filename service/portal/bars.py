@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from service.estimation.formatting import number
+from service.portal.figures import interval_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +41,5 @@ def bars(
 
 
 def _told(value: float, low: float, high: float, words: Callable[[float], str]) -> str:
-    return words(value) if low == high else f"{words(value)} ({words(low)} … {words(high)})"
+    ends = interval_words(words(low), words(high))
+    return f"{words(value)} ({ends})" if ends else words(value)

@@ -181,11 +181,11 @@ def line(name: str, figure: Mapping[str, float] | None, words: Words) -> Line:
     if figure is None:
         return Line(name, "not known")
     return Line(
-        name, words(figure["value"]), _interval(words(figure["low"]), words(figure["high"]))
+        name, words(figure["value"]), interval_words(words(figure["low"]), words(figure["high"]))
     )
 
 
-def _interval(low: str, high: str) -> str:
+def interval_words(low: str, high: str) -> str:
     """Both ends, with their unit once where it is the same."""
     if low == high:
         return ""

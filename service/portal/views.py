@@ -68,6 +68,7 @@ def page(
         remarks=[one["message"] for one in estimate["warnings"]],
         presets=PRESETS,
         searched=place_words(found.search_in, found.region, snapshot),
+        load=load(estimate),
         stated_weights=_stated(estimate["deployment"]["precision"]["weights"]),
         advice=None if recommended is None else advice(found, recommended, snapshot, DEPLOYMENTS),
     )

@@ -6,9 +6,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.formatting import number
 from service.estimation.verdict.figures import KeyFigure
+from service.estimation.wording import in_words
 
+#: Steps that have the name of a field, as people call them.
+_STEPS = {
+    "ttft_s": "time to the first token",
+    "tpot_s": "time of each next token",
+    "tokens_per_s": "tokens a second",
+    "step_s": "time of a step",
+    "useful_s": "time of all steps",
+    "wall_s": "time from start to end",
+    "total_location_gco2e": "emissions, by the average of the grid",
+    "operational_location_gco2e": "emissions of electricity",
+    "embodied_gco2e": "share of manufacturing",
+    "facility_energy_kwh": "energy, building included",
+    "it_energy_kwh": "energy of the machines",
+    "rented_usd_per_hour": "rent of an hour",
+}
 #: Inputs of steps that name entries of calibrations.
 _CALIBRATIONS = ("efficiencies", "calibration", "calibrations")
 _MOST_STEPS = 6
@@ -36,6 +53,7 @@ class Why:
     """What opens below a figure."""
 
     certainty: str
+    unit: str
     measured_by: tuple[str, ...]
     steps: tuple[Step, ...]
     sources: tuple[Mapping[str, Any], ...]
@@ -66,6 +84,7 @@ def why(figure: KeyFigure, estimate: Mapping[str, Any]) -> Why:
     }
     return Why(
         certainty=_certainty(figure),
+        unit=_unit(figure, estimate),
         measured_by=tuple(publishers)[:_MOST_PUBLISHERS],
         steps=tuple(written(step) for step in steps),
         sources=tuple(sorted(sources.values(), key=lambda one: str(one["title"]))),
@@ -85,11 +104,22 @@ def written(step: Mapping[str, Any]) -> Step:
     )
 
 
+def _unit(figure: KeyFigure, estimate: Mapping[str, Any]) -> str:
+    """What the steps are for, where that is another thing than the figure is."""
+    if figure.id == "cost" and "per_request" in (estimate["impacts"] or {}):
+        return f"The steps are for an hour; a month has {HOURS_PER_MONTH:,} of them."
+    request = ((estimate["impacts"] or {}).get("per_request") or {}).get("carbon") or {}
+    each = (request.get("total_gco2e") or {}).get("value")
+    if figure.id != "carbon" or not each or figure.value is None:
+        return ""
+    return f"The steps are for one request; {number(figure.value / each)} are answered in a month."
+
+
 def spoken(name: str) -> str:
     """The name of a step as words: those of symbols lose their unit."""
     if " " in name or "_" not in name:
         return name
-    return name.replace("_", " ")
+    return _STEPS.get(name) or in_words(name)
 
 
 def exactly(value: Any) -> str:

@@ -416,6 +416,8 @@ def _excluded_text(one: Mapping[str, Any], unit: str) -> str:
     if one["nearest_value"] is None:
         return count
     nearest, threshold = one["nearest_value"], one["threshold"]
+    if unit == _SHARE and nearest < 0.0:
+        return f"{count}; the closest lacked {percent(-nearest)} of the memory"
     if abs(nearest - threshold) <= _JUST_RATIO * max(abs(nearest), abs(threshold), _JUST_RATIO):
         return f"{count}; the closest just missed {_in_unit(threshold, unit)}"
     closest, limit = (_in_unit(value, unit) for value in (nearest, threshold))

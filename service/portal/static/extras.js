@@ -71,7 +71,7 @@ function list(scenarios) {
     link.href = `./?${one.query}`;
     link.textContent = one.name;
     const brief = document.createElement("span");
-    brief.textContent = one.brief;
+    brief.textContent = [one.load, one.brief].filter(Boolean).join(": ");
     const away = document.createElement("button");
     away.type = "button";
     away.className = "second";
@@ -82,12 +82,21 @@ function list(scenarios) {
     items.append(item);
   });
   const all = document.createElement("a");
-  all.href = beside([...scenarios.filter((one) => one.query !== place.dataset.query).slice(-3), { query: place.dataset.query }]);
-  all.textContent = "Compare side by side";
+  const others = scenarios.filter((one) => told(one.query) !== told(place.dataset.query));
+  all.href = beside([place.dataset, ...others.slice(-3)]);
+  all.textContent = others.length ? `Compare side by side, all with ${place.dataset.load}` : "Compare side by side";
   place.replaceChildren("Your scenarios, kept in this browser:", items, all);
 }
 
-// The link to a comparison of plans: what differs from the first stands under a number.
+const VARIED = ["model", "hub", "accelerator", "accelerator_count", "weights", "region"];
+
+// What a comparison can tell apart: plans that differ in their load alone are one.
+function told(query) {
+  const fields = new URLSearchParams(query);
+  return VARIED.map((name) => fields.get(name)).join("|");
+}
+
+// The link to a comparison of plans under the load of the first: what differs from it stands under a number.
 function beside([first, ...others]) {
   const fields = new URLSearchParams(first.query);
   others.forEach((one, index) => {
@@ -107,8 +116,8 @@ function ready() {
   list(kept());
   button.hidden = false;
   button.addEventListener("click", () => {
-    const { name, brief, query } = place.dataset;
-    keep([...kept().filter((one) => one.query !== query), { name, brief, query }]);
+    const { name, load, brief, query } = place.dataset;
+    keep([...kept().filter((one) => one.query !== query), { name, load, brief, query }]);
     button.textContent = "Kept";
   });
 }
