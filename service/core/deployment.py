@@ -149,7 +149,7 @@ class Region:
     ``residual`` is the grid without contracted electricity, ``marginal`` what one more kWh makes it
     emit, ``carbon_free_energy`` the share that the operator states, ``adpe`` depletion of elements.
     ``wet_bulb`` is the mean of the year; electricity has the price that large customers pay.
-    Where nobody states its PUE, one ``pue_stood_in``.
+    Where nobody states its PUE or its WUE, one ``pue_stood_in`` or ``wue_stood_in``.
     """
 
     id: str
@@ -169,6 +169,7 @@ class Region:
     wet_bulb_celsius: Interval | None = None
     electricity_usd_per_kwh: Interval | None = None
     pue_stood_in: bool = False
+    wue_stood_in: bool = False
 
 
 #: How requests come where no rate is given: one for each that is answered, or all at the same time.

@@ -20,6 +20,14 @@ CLOCK_EXPONENT = 3.0
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """A building by what its cooling and supply take: PUE [-], and water on site [l/kWh of IT]."""
+
+    pue_ratio: Interval
+    wue_l_per_kwh: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
 class Platform:
     """A kind of machine that holds accelerators, and the site that it usually stands in.
 
@@ -46,6 +54,7 @@ class Platform:
     host_load_w: Interval = field(metadata=FIGURE)
     supply_efficiency_ratio: Number = field(metadata=FIGURE)
     site_pue_ratio: Interval = field(metadata=FIGURE)
+    site_wue_l_per_kwh: Interval | None = field(metadata=FIGURE)
     host_accelerators: Number = field(default=inf, metadata=FIGURE)
     rated_power_w: Number = field(default=inf, metadata=FIGURE)
     embodied_kgco2e: Interval | None = field(default=None, metadata=FIGURE)
@@ -59,6 +68,11 @@ class Platform:
     def accelerators_of_a_host(self) -> Number:
         """Accelerators that one operating system starts processes on [-]."""
         return minimum(self.host_accelerators, self.accelerators)
+
+    @property
+    def site(self) -> Site:
+        """The building that it usually stands in."""
+        return Site(self.site_pue_ratio, self.site_wue_l_per_kwh)
 
     def machines(self, count: Number) -> Number:
         """Machines that so many accelerators take up; a share of one where others have the rest."""
@@ -92,6 +106,7 @@ ALONE = Platform(
     host_load_w=exact(0.0),
     supply_efficiency_ratio=1.0,
     site_pue_ratio=exact(1.0),
+    site_wue_l_per_kwh=exact(0.0),
     embodied_kgco2e=exact(0.0),
     embodied_adpe_kgsbeq=exact(0.0),
     embodied_primary_energy_mj=exact(0.0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from service.catalog.derived import derived
 from service.catalog.entries.convert import accelerator_from_document
@@ -210,11 +210,13 @@ def platform_warnings(
 def in_asked_facility(
     region: Entry[Region], asked: FacilityRequest, snapshot: CatalogSnapshot
 ) -> Entry[Region]:
-    """A region of a search with the PUE that was asked for, if one was, whatever stands there."""
+    """A region of a search with the building that was asked for, if one was, whatever is in it."""
     if asked.pue_ratio is None and asked.site_class is None:
         return region
     placed = sited(region, None, asked, snapshot).region
-    return replace(placed, value=replace(placed.value, pue_stood_in=False))
+    wue_stood_in = placed.value.wue_stood_in and asked.site_class is None
+    value = replace(placed.value, pue_stood_in=False, wue_stood_in=wue_stood_in)
+    return replace(placed, value=value)
 
 
 class Facility(Answer):
@@ -234,7 +236,7 @@ class Facility(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Sited:
-    """A region with the PUE of what stands there, and where that comes from."""
+    """A region with PUE and WUE of what stands there, and where the PUE comes from."""
 
     region: Entry[Region]
     facility: Facility
@@ -246,7 +248,7 @@ def sited(
     asked: FacilityRequest,
     snapshot: CatalogSnapshot,
 ) -> Sited:
-    """The PUE that holds in a region: as asked for, as stated, or that of the usual site.
+    """The PUE and WUE that hold in a region: as asked for, as stated, or those of the usual site.
 
     Parameters
     ----------
@@ -287,9 +289,21 @@ def sited(
         "pue_basis": basis,
         "pue_reason": reason,
     }
-    if basis == "region":
-        return Sited(region, facility)
-    value = replace(region.value, pue_ratio=pue, pue_stood_in=basis == "site_class")
-    origins = {**region.origins} | ({} if origin is None else {"pue_ratio": origin})
-    stale = tuple(name for name in region.stale if name != "pue_ratio")
-    return Sited(replace(region, value=value, origins=origins, stale=stale), facility)
+    if basis != "region":
+        region = _with(
+            "pue_ratio", region, origin, pue_ratio=pue, pue_stood_in=basis == "site_class"
+        )
+    own_water = asked.site_class is not None or region.value.wue_stood_in
+    if known is not None and "wue_l_per_kwh" in known.value and own_water:
+        wue = known.value["wue_l_per_kwh"]
+        region = _with("wue_l_per_kwh", region, known.origins["wue_l_per_kwh"], wue_l_per_kwh=wue)
+    return Sited(region, facility)
+
+
+def _with(
+    name: str, region: Entry[Region], origin: FigureOrigin | None, **changes: Any
+) -> Entry[Region]:
+    """A region with another figure of this name."""
+    origins = {**region.origins} | ({} if origin is None else {name: origin})
+    stale = tuple(one for one in region.stale if one != name)
+    return replace(region, value=replace(region.value, **changes), origins=origins, stale=stale)

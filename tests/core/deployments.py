@@ -61,6 +61,7 @@ SERVER = Platform(
     host_load_w=Interval(2000.0, 1200.0, 3200.0),
     supply_efficiency_ratio=0.95,
     site_pue_ratio=Interval(1.35, 1.1, 1.6),
+    site_wue_l_per_kwh=Interval(0.36, 0.0, 1.8),
     rated_power_w=10_200.0,
     embodied_kgco2e=Interval(4160.0, 3040.0, 5696.0),
     embodied_adpe_kgsbeq=Interval(0.304, 0.248, 0.368),

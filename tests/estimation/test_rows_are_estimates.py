@@ -353,7 +353,7 @@ def test_a_row_of_a_training_search_is_the_estimate_of_its_request(question, dra
             continue
         device = search.context.accelerators[rows.offer[row]].value
         infrastructure, region = search.environment.infrastructure, search.context.regions[0].value
-        region = in_usual_site(region, device.platform.site_pue_ratio)
+        region = in_usual_site(region, device.platform.site)
         worn = footprint(
             exact(rows.it_wh[row] / 1000.0),
             exact(rows.accelerator_hours[row]),

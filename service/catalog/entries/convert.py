@@ -208,10 +208,19 @@ def region_from_document(
         pue_ratio=bounded(
             chosen.interval("pue_ratio"), 1.0, FIGURES["regions"]["pue_ratio"].bounds.most
         ),
+        wue_l_per_kwh=chosen.filled("wue_l_per_kwh"),
     )
-    value = replace(value, pue_stood_in=chosen.origins["pue_ratio"].collection == "calibrations")
+    value = replace(
+        value,
+        pue_stood_in=_stood_in("pue_ratio", chosen.origins),
+        wue_stood_in=_stood_in("wue_l_per_kwh", chosen.origins),
+    )
     stale = () if as_of is not None else _stale(chosen.origins, defaults.year)
     return Entry(entry_id, fields, value, chosen.origins, stale)
+
+
+def _stood_in(name: str, origins: Mapping[str, FigureOrigin]) -> bool:
+    return name in origins and origins[name].collection == "calibrations"
 
 
 def _stale(origins: Mapping[str, FigureOrigin], present_year: int) -> tuple[str, ...]:

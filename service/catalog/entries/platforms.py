@@ -108,6 +108,9 @@ def _machine(
         for name in ("host_idle_w", "host_load_w")
     )
     host_idle_w = host_idle_w or exact(0.0)
+    site_pue = _of_site("pue_ratio", site_class, calibrations, defaults)
+    if site_pue is None:
+        raise DocumentInvalid("/site_class", f"no class of sites {site_class!r:.80}")
     efficiency = chosen.known_interval("supply_efficiency_ratio")
     rated = chosen.known_interval("rated_power_w")
     core_time = chosen.known_interval("core_time_ratio")
@@ -126,7 +129,8 @@ def _machine(
         supply_efficiency_ratio=1.0 if efficiency is None else float(efficiency.value),
         rated_power_w=float("inf") if rated is None else float(rated.value),
         core_time_ratio=1.0 if core_time is None else float(core_time.value),
-        site_pue_ratio=_site_pue(site_class, calibrations, defaults),
+        site_pue_ratio=site_pue,
+        site_wue_l_per_kwh=_of_site("wue_l_per_kwh", site_class, calibrations, defaults),
     )
     host_link = chosen.known_interval("host_link_bandwidth_bytes_per_s")
     power_w = chosen.known_interval("accelerator_power_w")
@@ -163,18 +167,18 @@ def _link(stated: Mapping[str, Any], chosen: Chosen) -> MachineLink | None:
     )
 
 
-def _site_pue(
+def _of_site(
+    name: str,
     site_class: str,
     calibrations: Mapping[str, Entry[Mapping[str, Interval]]],
     defaults: CatalogDefaults,
-) -> Interval:
+) -> Interval | None:
+    """A figure of a class of sites, or what stands in for that of any site."""
     known = calibrations.get(SITE_CLASS + site_class)
-    if known is not None:
-        return known.value["pue_ratio"]
-    stand_in = defaults.stand_ins.get("pue_ratio")
-    if stand_in is None:
-        raise DocumentInvalid("/site_class", f"no class of sites {site_class!r:.80}")
-    return stand_in.figure.interval()
+    if known is not None and name in known.value:
+        return known.value[name]
+    stand_in = defaults.stand_ins.get(name)
+    return None if stand_in is None else stand_in.figure.interval()
 
 
 def put_in(accelerator: Entry[Accelerator], machine: Entry[Machine]) -> Entry[Accelerator]:

@@ -78,16 +78,21 @@ class Chosen:
         self.origins[name] = origin("calibrations", stand_in.entry_id, stand_in.figure)
         return stand_in.figure.interval()
 
-    def interval(self, name: str) -> Interval:
-        """The figure with its interval, or its documented stand-in."""
+    def filled(self, name: str) -> Interval | None:
+        """The figure with its interval, or its documented stand-in, if there is one."""
         known = self.known_interval(name)
-        if known is not None:
-            return known
         stand_in = self._defaults.stand_ins.get(name)
-        if stand_in is None:
-            raise DocumentInvalid(f"/figures/{name}", "is required")
+        if known is not None or stand_in is None:
+            return known
         self.origins[name] = origin("calibrations", stand_in.entry_id, stand_in.figure)
         return stand_in.figure.interval()
+
+    def interval(self, name: str) -> Interval:
+        """The figure with its interval, or its documented stand-in."""
+        found = self.filled(name)
+        if found is None:
+            raise DocumentInvalid(f"/figures/{name}", "is required")
+        return found
 
     def number(self, name: str) -> float:
         """The figure without its interval, or its documented stand-in."""

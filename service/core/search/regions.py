@@ -13,6 +13,7 @@ from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
 from service.core.interval import Interval, exact
+from service.core.platform import Site
 
 #: Withdrawals of water over supply from which Aqueduct 4.0 calls the stress high.
 _SCARCE_RATIO = 0.4
@@ -28,7 +29,7 @@ def in_regions(
     regions: Sequence[Region],
     infrastructure: Infrastructure,
     read: Callable[[Footprint], dict[str, Interval | None]],
-    site_pue_ratio: Interval | None = None,
+    site: Site | None = None,
 ) -> dict[str, Interval]:
     """Figures of footprints by row, then region; NaN where a factor is unknown.
 
@@ -40,8 +41,8 @@ def in_regions(
         Where the rows may run, and what stands around accelerators.
     read
         Takes the figures wanted from the footprint of all rows in a region.
-    site_pue_ratio
-        PUE of the site in which each row's machines usually stand, for regions that state none.
+    site
+        PUE and WUE of where each row's machines usually stand, for regions that state none.
     """
     rows = len(np.atleast_1d(it_energy_kwh.value))
     figures = [
@@ -50,7 +51,7 @@ def in_regions(
                 it_energy_kwh,
                 accelerator_hours,
                 None,
-                in_usual_site(region, site_pue_ratio),
+                in_usual_site(region, site),
                 infrastructure,
                 made,
             )
@@ -60,11 +61,15 @@ def in_regions(
     return {name: _by_row([each[name] or UNKNOWN for each in figures], rows) for name in figures[0]}
 
 
-def in_usual_site(region: Region, site_pue_ratio: Interval | None) -> Region:
-    """A region with the PUE of the usual site, where it states none of its own."""
-    if site_pue_ratio is None or not region.pue_stood_in:
+def in_usual_site(region: Region, site: Site | None) -> Region:
+    """A region with PUE and WUE of the usual site, where it states none of its own."""
+    if site is None or not (region.pue_stood_in or region.wue_stood_in):
         return region
-    return replace(region, pue_ratio=site_pue_ratio)
+    return replace(
+        region,
+        pue_ratio=site.pue_ratio if region.pue_stood_in else region.pue_ratio,
+        wue_l_per_kwh=site.wue_l_per_kwh if region.wue_stood_in else region.wue_l_per_kwh,
+    )
 
 
 def scarce_water(regions: Sequence[Region]) -> NDArray[np.bool_]:
@@ -73,10 +78,13 @@ def scarce_water(regions: Sequence[Region]) -> NDArray[np.bool_]:
     return np.array([one is None or float(one.value) >= _SCARCE_RATIO for one in stress])
 
 
-def site_pue_of_rows(accelerators: Sequence[Accelerator], offer: NDArray[np.intp]) -> Interval:
-    """PUE of the site in which the machine of each row's accelerator usually stands [-]."""
-    each = [accelerator.platform.site_pue_ratio for accelerator in accelerators]
-    return Interval(*(np.array([getattr(one, end) for one in each])[offer] for end in _ENDS))
+def site_of_rows(accelerators: Sequence[Accelerator], offer: NDArray[np.intp]) -> Site:
+    """The site in which the machine of each row's accelerator usually stands."""
+    sites = [accelerator.platform.site for accelerator in accelerators]
+    return Site(
+        _of_offers([one.pue_ratio for one in sites], offer),
+        _of_offers([one.wue_l_per_kwh or UNKNOWN for one in sites], offer),
+    )
 
 
 def making_of_rows(
@@ -95,11 +103,15 @@ def making_of_rows(
     infrastructure
         Says how long hardware serves.
     """
-    each = [one or UNKNOWN for one in embodied_kgco2e]
-    embodied = Interval(
-        *(np.array([float(getattr(one, end)) for one in each])[offer] for end in _ENDS)
-    )
+    embodied = _of_offers([one or UNKNOWN for one in embodied_kgco2e], offer)
     return Making(embodied, None, None, None, infrastructure.service_hours())
+
+
+def _of_offers(figures: Sequence[Interval], offer: NDArray[np.intp]) -> Interval:
+    """Figures of offers as those of the rows that are made of them."""
+    return Interval(
+        *(np.array([float(getattr(one, end)) for one in figures])[offer] for end in _ENDS)
+    )
 
 
 def _by_row(figures: Sequence[Interval], rows: int) -> Interval:

@@ -167,7 +167,7 @@ def footprint_warnings(
         else EstimateWarning(
             "unknown_factor",
             unpublished(factor, region.id),
-            name.replace("water_", "water.", 1),
+            _WHERE_TOLD.get(name, name),
         )
         for name, factor in _UNKNOWN.items()
         if (every or name in _ALWAYS_TOLD)
@@ -226,7 +226,12 @@ _UNKNOWN: Mapping[str, str] = {
     "abiotic_depletion_kgsbeq": "adpe_kgsbeq_per_kwh",
 }
 
-
+#: Where an answer has these figures, if not under their own names.
+_WHERE_TOLD: Mapping[str, str] = {
+    "water_on_site_l": "water.total_l",
+    "water_off_site_l": "water.total_l",
+    "water_stress_weighted_l": "water.stress_weighted_l",
+}
 #: Of these, what an answer's usual figures are made of.
 _ALWAYS_TOLD = frozenset(
     {

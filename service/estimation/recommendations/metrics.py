@@ -13,7 +13,7 @@ from service.core.deployment import Region
 from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval
-from service.core.search.regions import in_regions, making_of_rows, site_pue_of_rows
+from service.core.search.regions import in_regions, making_of_rows, site_of_rows
 from service.core.search.rows import taken
 from service.estimation.recommendations.search_context import SearchContext
 
@@ -148,8 +148,8 @@ def _impacts(
     hours = _within_spread(rows.accelerator_hours, rows.accelerator_hours_spread)
     made = making_of_rows(context.embodied_kgco2e, rows.offer, around)
     values = [entry.value for entry in context.accelerators]
-    pue = site_pue_of_rows(values, rows.offer)
-    return in_regions(kwh, hours, made, regions, around, read, pue)
+    site = site_of_rows(values, rows.offer)
+    return in_regions(kwh, hours, made, regions, around, read, site)
 
 
 def _within_spread(value: FloatArray, spread: FloatArray) -> Interval:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from service.core.deployment import Region
 from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import footprint
-from service.core.interval import Interval, exact
+from service.core.interval import exact
 from service.core.search.dominance import front
 from service.core.search.ranking import shortlist
 from service.core.search.regions import (
@@ -348,13 +348,12 @@ def _by_model(
 def _per_kwh(region: Region, context: SearchContext) -> tuple[float, ...]:
     """Operational carbon, water weighted by stress, and energy of a kWh of IT energy; NaN unknown.
 
-    Twice: in the most and in the least efficient of the sites in which the accelerators' machines
-    usually stand, between which any other one lies.
+    As often as there are sites in which the accelerators' machines usually stand.
     """
-    sites = [entry.value.platform.site_pue_ratio for entry in context.accelerators]
+    sites = {entry.value.platform.site: None for entry in context.accelerators}
     found: list[float] = []
-    for ratio in sorted({_value(min(sites, key=_value)), _value(max(sites, key=_value))}):
-        there = in_usual_site(region, exact(ratio))
+    for site in sites:
+        there = in_usual_site(region, site)
         one = footprint(exact(1.0), None, None, there, context.infrastructure)
         found += [
             np.nan if figure is None else float(figure.value)
@@ -365,10 +364,6 @@ def _per_kwh(region: Region, context: SearchContext) -> tuple[float, ...]:
             )
         ]
     return tuple(found)
-
-
-def _value(figure: Interval) -> float:
-    return float(figure.value)
 
 
 def _unbeaten_at_any_price(metrics: MetricRows) -> NDArray[np.bool_]:

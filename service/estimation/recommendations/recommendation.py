@@ -170,15 +170,16 @@ def recommendation(
 
 
 def _note_stand_ins(context: SearchContext, warnings: list[EstimateWarning]) -> None:
-    """Say where an assumption stands in for water that nobody published, as estimates do not."""
-    without, usual = context.regions_without_wue(), context.reference_region.wue_l_per_kwh
-    if without and usual is not None:
+    """Say where an assumption stands in for water that nobody published."""
+    without = context.regions_without_wue()
+    usual = without[0].value.wue_l_per_kwh if without else None
+    if usual is not None:
         warnings.append(
             EstimateWarning(
                 "usual_wue",
                 f"{len(without)} of {len(context.regions)} regions publish no water use on site: "
-                f"{usual.value:g} L/kWh ({usual.low:g} to {usual.high:g}) are assumed to compare "
-                "them; their estimates state water off site only",
+                f"{usual.value:g} L/kWh ({usual.low:g} to {usual.high:g}) are assumed in data "
+                "centres there, and none at home or in an office",
             )
         )
     unknown = context.regions_without_stress()

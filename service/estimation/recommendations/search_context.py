@@ -148,7 +148,7 @@ class SearchContext:
 
     ``placeable`` has accelerators as rows, regions as columns; ``embodied_kgco2e`` is the making
     of each accelerator with its share of the server. ``reference_region`` is the usual building
-    and grid, whose WUE and water stress stand in for those that nobody published. ``not_searched``
+    and grid, whose water stress stands in for what nobody published. ``not_searched``
     says what was set aside beforehand, ``sites`` how the places were chosen, ``site`` what
     accelerators ask of a site, where that is limited.
     """
@@ -170,7 +170,7 @@ class SearchContext:
 
     def regions_without_wue(self) -> tuple[Entry[Region], ...]:
         """Regions whose water on site nobody published."""
-        return tuple(entry for entry in self.regions if entry.value.wue_l_per_kwh is None)
+        return tuple(entry for entry in self.regions if entry.value.wue_stood_in)
 
     def regions_without_stress(self) -> tuple[Entry[Region], ...]:
         """Regions whose basin's water stress nobody published."""
@@ -179,14 +179,12 @@ class SearchContext:
     def region_values(self) -> tuple[Region, ...]:
         """Regions as candidates are compared in them.
 
-        With the usual WUE where none is known, and as if water were as scarce as anywhere where
-        its stress is not known.
+        As if water were as scarce as anywhere where its stress is not known.
         """
         usual = self.reference_region
         return tuple(
             replace(
                 entry.value,
-                wue_l_per_kwh=entry.value.wue_l_per_kwh or usual.wue_l_per_kwh,
                 water_stress_ratio=entry.value.water_stress_ratio or usual.water_stress_ratio,
             )
             for entry in self.regions

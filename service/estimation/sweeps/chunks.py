@@ -17,7 +17,7 @@ from service.core.impacts.infrastructure import making
 from service.core.interval import Interval, exact, scale
 from service.core.performance.inference.goodput import TimeLimit
 from service.core.search.batch_evaluation import AcceleratorOption, EvaluatedBatch, evaluate
-from service.core.search.regions import in_regions, making_of_rows, site_pue_of_rows
+from service.core.search.regions import in_regions, making_of_rows, site_of_rows
 from service.core.search.rows import picked
 from service.core.search.stack import Stacks
 from service.core.years import HOURS_PER_MONTH, HOURS_PER_YEAR
@@ -264,7 +264,7 @@ def _place_figures(
     embodied = [making(value, around).embodied_kgco2e for _, value in study.accelerators]
     made = making_of_rows(embodied, offer[kept], around)
     regions = [region for _, region in study.regions]
-    pue = site_pue_of_rows([one for _, one in study.accelerators], offer[kept])
+    site = site_of_rows([one for _, one in study.accelerators], offer[kept])
     energy = picked(found.energy, kept)
     per_1k = _TOKENS_PER_BASIS / study.demand.output_tokens
 
@@ -289,9 +289,9 @@ def _place_figures(
     ended_per_s = _repeated(scale(energy.requests_per_s, energy.copies), len(regions))
     return {
         **in_regions(
-            energy.request_kwh, energy.request_hours, made, regions, around, of_request, pue
+            energy.request_kwh, energy.request_hours, made, regions, around, of_request, site
         ),
-        **in_regions(energy.hour_kwh, energy.hour_hours, made, regions, around, of_hour, pue),
+        **in_regions(energy.hour_kwh, energy.hour_hours, made, regions, around, of_hour, site),
         "rented_usd_per_hour": rent,
         "rented_usd_per_million_output_tokens": usd_per_million_tokens(
             rent, ended_per_s, study.demand.output_tokens

@@ -214,6 +214,30 @@ async def test_the_pue_is_that_of_the_request_the_region_or_the_usual_site(
     assert body["electricity"]["pue_ratio"] == facility["pue_ratio"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "wue", "assumed"),
+    [
+        ({}, 0.36, True),
+        ({"region": "azure/swedencentral"}, 0.16, False),
+        ({"accelerator": "nvidia-rtx-4090-24gb"}, 0.0, True),
+        ({"accelerator": "nvidia-rtx-4090-24gb", "region": "azure/swedencentral"}, 0.16, False),
+        ({"region": "azure/swedencentral", "facility": {"site_class": "office"}}, 0.0, True),
+        ({"facility": {"pue_ratio": 1.1}}, 0.36, True),
+    ],
+)
+async def test_water_on_site_is_what_is_published_of_the_place_or_the_usual_site(
+    client, changes, wue, assumed
+):
+    body = await answer(client, "/v1/impacts", _hours() | changes)
+    period = body["impacts"]["period"]
+    assert body["electricity"]["wue_l_per_kwh"]["value"] == wue
+    litres = period["water"]["on_site_l"]["value"]
+    assert litres == pytest.approx(period["it_energy_kwh"]["value"] * wue)
+    # What stands in names its calibration among the assumptions.
+    stood_in = [one for one in body["provenance"]["assumed"] if "wue_l_per_kwh" in one]
+    assert bool(stood_in) == assumed
+
+
 def _hours() -> dict[str, Any]:
     return {
         "accelerator": "nvidia-h100-sxm-80gb",

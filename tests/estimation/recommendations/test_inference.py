@@ -274,18 +274,17 @@ def test_what_a_candidate_emits_and_costs_is_what_its_estimate_says(packaged_sna
         )
         said, metrics, latency = estimate["impacts"]["per_1k_tokens"], one["metrics"], "latency"
         assert metrics[latency] == pytest.approx(estimate[latency]["e2e_s"]["value"], rel=1e-12)
-        carbon, water = said["carbon"]["total_gco2e"], said["water"]["total_l"]
+        carbon = said["carbon"]["total_gco2e"]
         assert metrics["carbon"] == pytest.approx(carbon["value"], rel=1e-12)
-        if water is not None:
-            assert metrics["water"] == pytest.approx(stressed(said["water"]), rel=1e-12)
+        assert metrics["water"] == pytest.approx(stressed(said["water"]), rel=1e-12)
         assert metrics["energy"] == pytest.approx(said["facility_energy_kwh"]["value"] * 1000.0)
         rented = estimate["cost"]["rented"]
         if rented is not None:
             million = rented["usd_per_million_output_tokens"]["value"]
             assert metrics["cost"] == pytest.approx(million, rel=1e-12)
-        compared.add((one["region"], water is not None, rented is not None))
-    assert {known for _, known, _ in compared} == {True, False}
-    assert any(priced for _, _, priced in compared)
+        compared.add((one["region"], rented is not None))
+    assert len({region for region, _ in compared}) > 1
+    assert any(priced for _, priced in compared)
 
 
 @pytest.mark.parametrize(
