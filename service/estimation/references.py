@@ -46,7 +46,23 @@ def separated(given: object) -> object:
     return tuple(given) if isinstance(given, list) else given
 
 
-def _known_format(name: str) -> str:
+#: What frameworks and checkpoints call formats, in small letters; GGUF's names need no table.
+_ALSO_CALLED = {
+    **dict.fromkeys(("float32", "f32", "single"), "fp32"),
+    **dict.fromkeys(("float16", "f16", "half"), "fp16"),
+    "bfloat16": "bf16",
+    **dict.fromkeys(("float8", "fp8_e4m3", "float8_e4m3fn", "e4m3"), "fp8"),
+    "awq": "awq-int4",
+    "gptq": "gptq-int4",
+    "nf4": "bnb-nf4",
+}
+
+
+def _known_format(given: str) -> str:
+    """The id of a format by its id, its name in GGUF files (Q4_K_M), or what frameworks call it."""
+    typed = given.strip().casefold()
+    listed = (one for one in (typed, f"gguf-{typed}") if one in NUMBER_FORMATS)
+    name = next(listed, _ALSO_CALLED.get(typed, given))
     if name not in NUMBER_FORMATS:
         near = nearest(name, NUMBER_FORMATS)
         known = ", ".join(NUMBER_FORMATS)

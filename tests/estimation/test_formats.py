@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from service.core.engines import FormatList
 from service.core.number_formats import NUMBER_FORMATS
@@ -33,6 +34,27 @@ def refused(request: LatencyInferenceRequest, snapshot) -> tuple[str, str]:
         inference_latency_answer(request, snapshot)
     [error] = rejected.value.errors
     return error.pointer, error.detail
+
+
+@pytest.mark.parametrize(
+    ("called", "id_"),
+    [
+        ("Q4_K_M", "gguf-q4_k_m"),
+        ("gguf-Q8_0", "gguf-q8_0"),
+        ("BF16", "bf16"),
+        ("float16", "fp16"),
+        ("fp8_e4m3", "fp8"),
+        ("AWQ", "awq-int4"),
+        ("nf4", "bnb-nf4"),
+    ],
+)
+def test_formats_are_read_as_people_write_them(called, id_):
+    assert asked(weights=called).precision == asked(weights=id_).precision
+
+
+def test_a_format_that_could_be_several_is_refused():
+    with pytest.raises(ValidationError, match="unknown number format"):
+        asked(weights="4bit")
 
 
 def test_lists_of_formats_name_what_there_is(packaged_snapshot):
