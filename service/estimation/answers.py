@@ -379,6 +379,7 @@ def grounds(
     steps: Callable[[], Iterable[Step]] | None,
     calibration: CalibrationUsed | None = None,
     detail: Detail = WHOLE,
+    untold: frozenset[str] = frozenset(),
 ) -> Grounds:
     """What an answer rests on.
 
@@ -396,10 +397,12 @@ def grounds(
         What own measurements did, None where nothing was said of them.
     detail
         How much is told.
+    untold
+        Names of figures that nothing in the answer follows from.
     """
     rests_on: Grounds = {
         "warnings": warning_entries(warnings),
-        "provenance": provenance(snapshot, entries, detail),
+        "provenance": provenance(snapshot, entries, detail, untold),
     }
     if calibration is not None:
         rests_on["calibration"] = calibration
@@ -409,7 +412,10 @@ def grounds(
 
 
 def provenance(
-    snapshot: CatalogSnapshot, entries: Iterable[tuple[str, Entry[Any]]], detail: Detail = WHOLE
+    snapshot: CatalogSnapshot,
+    entries: Iterable[tuple[str, Entry[Any]]],
+    detail: Detail = WHOLE,
+    untold: frozenset[str] = frozenset(),
 ) -> Provenance:
     """Which documents an answer rests on, and which figures are assumed.
 
@@ -421,9 +427,12 @@ def provenance(
         Collection and entry, in the order they are to be listed.
     detail
         Whether every figure is told, too.
+    untold
+        Names of figures that nothing in the answer follows from: neither they nor what states them
+        are told.
     """
     used = tuple(entries)
-    origins = [_origins(entry) for _, entry in used]
+    origins = [_origins(entry, untold) for _, entry in used]
     told: Provenance = {
         "sources": sorted({source for sources, _ in origins for source in sources}),
         "assumed": list(dict.fromkeys(one for _, assumed in origins for one in assumed)),
@@ -449,14 +458,15 @@ def together(found: Iterable[Provenance]) -> Provenance:
 
 
 @lru_cache(maxsize=1024)
-def _origins(entry: Entry[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _origins(entry: Entry[Any], untold: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Sources of an entry's figures by id, and its assumed figures by who states them."""
-    sources = {origin.source for origin in entry.origins.values() if origin.source}
+    told = {name: origin for name, origin in entry.origins.items() if name not in untold}
+    sources = {origin.source for origin in told.values() if origin.source}
     fetched_from = entry.document.get("fetched_from")
     if fetched_from is not None:
         sources.add(fetched_from["id"])
     assumed: dict[str, list[str]] = {}
-    for name, origin in sorted(entry.origins.items()):
+    for name, origin in sorted(told.items()):
         if origin.kind == "assumed":
             assumed.setdefault(f"{origin.collection}/{origin.entry_id}", []).append(name)
     return tuple(sources), tuple(f"{at}: {', '.join(names)}" for at, names in assumed.items())

@@ -53,6 +53,20 @@ _ADDS: Mapping[str, str] = {
     "kubernetes": "a manifest for each choice",
 }
 
+#: Figures of the catalog of which estimates make nothing but this group's.
+_FOR_IMPACTS_BY_PART = frozenset(
+    {
+        "adpe_kgsbeq_per_kwh",
+        "e_waste_batteries_ratio",
+        "e_waste_boards_ratio",
+        "e_waste_collected_ratio",
+        "embodied_adpe_kgsbeq",
+        "embodied_primary_energy_mj",
+        "mass_kg",
+        "primary_energy_mj_per_kwh",
+    }
+)
+
 Part = TypeVar("Part", bound=type)
 _GROUP_OF: dict[type, str] = {}
 
@@ -88,6 +102,11 @@ class Detail:
     def has(self, group: Group) -> bool:
         """Whether the answer has the parts of a group."""
         return group in self.groups
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """Figures of the catalog of which an estimate in this detail tells nothing."""
+        return frozenset() if self.has("impacts.breakdown") else _FOR_IMPACTS_BY_PART
 
     def wants(self, section: str) -> bool:
         """Whether anything of a section is wanted."""

@@ -273,8 +273,8 @@ def sited(
         reason = f"usual for the class {class_}, as asked for"
         if asked.site_class is None and platform is not None:
             reason = (
-                f"nobody states one for {region.id}; usual for the class {class_}, in which "
-                f"{platform.name} stands"
+                f"nobody states one for {region.id}; usual for the class {class_}, where such "
+                "machines stand"
             )
         origin = known.origins["pue_ratio"]
     else:

@@ -233,6 +233,7 @@ def _grounds(
         (lambda: (*learnt_steps(resolved.learnt), *steps())) if explained else None,
         calibration_used(request, resolved),
         detail,
+        detail.untold,
     )
 
 

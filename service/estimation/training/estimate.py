@@ -70,6 +70,7 @@ def training_memory_answer(
             else None,
             calibration_used(request, resolved),
             detail,
+            detail.untold,
         ),
     }
 
@@ -96,6 +97,7 @@ def training_latency_answer(
             else None,
             calibration_used(request, resolved),
             detail,
+            detail.untold,
         ),
     }
 
@@ -182,6 +184,7 @@ def training_estimate(
             steps if request.explain or detail.has("explanation") else None,
             calibration_used(request, resolved),
             detail,
+            detail.untold,
         ),
     }
 
