@@ -346,7 +346,10 @@ async def test_a_link_takes_the_flat_names_of_every_block(client):
         ({"hardware": {"amortisation": "busy-hours"}}, "/hardware"),
         ({"hardware": {"in_use_ratio": 0.5}}, "/hardware"),
         (
-            {"region": "country/AW", "site": {"cooling": "evaporative-tower"}},
+            {
+                "region": {"figures": {"grid_gco2e_per_kwh": 400, "pue_ratio": 1.2}},
+                "site": {"cooling": "evaporative-tower"},
+            },
             "/site/wet_bulb_celsius",
         ),
         ({"site": {"sound_sources": [{"sound_power_db": 91}]}}, "/site"),
