@@ -419,17 +419,7 @@ def provenance(
 ) -> Provenance:
     """Which documents an answer rests on, and which figures are assumed.
 
-    Parameters
-    ----------
-    snapshot
-        Holds the sources.
-    entries
-        Collection and entry, in the order they are to be listed.
-    detail
-        Whether every figure is told, too.
-    untold
-        Names of figures that nothing in the answer follows from: neither they nor what states them
-        are told.
+    Parameters are those of :func:`grounds`.
     """
     used = tuple(entries)
     origins = [_origins(entry, untold) for _, entry in used]
