@@ -33,6 +33,7 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "ElectricityMatching": ("Electricity", "matching"),
         "ExpertDispatch": ("TrainingSettings", "expert_dispatch"),
         "FigureKind": ("CatalogFigure", "kind"),
+        "FleetSubject": ("FleetChartRequest", "shows"),
         "FloatFormat": ("TrainingSettings", "gradient_dtype"),
         "Fp8Recipe": ("TrainingSettings", "fp8_recipe"),
         "FunctionalUnit": ("DisclosureRequest", "functional_unit"),
