@@ -464,6 +464,7 @@ def _estimated(
             ("rereads_heads", known.rereads_heads),
             ("weight_only", known.weight_only),
             ("unrouted_below_bits", known.unrouted_below_bits),
+            ("prompt_layer_kernel_count", known.prompt_layer_kernel_count),
             ("core_time_ratio", known.core_time_ratio),
             ("prefill_log_sigma", 0.0),
             ("decode_log_sigma", 0.0),

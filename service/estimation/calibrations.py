@@ -32,6 +32,7 @@ from service.core.performance.calibration import (
 )
 from service.core.performance.kernels import (
     is_weight_only,
+    prompt_layer_kernel_count,
     rereads_heads,
     unrouted_below_bits,
     widened_from_rows,
@@ -151,6 +152,7 @@ def _calibration(
     figures |= {name: exact(getattr(runtime.of(release), name)) for name in RUNTIME_FACTS}
     figures["widened_from_rows"] = exact(widened_from_rows(release, family))
     figures["rereads_heads"] = exact(rereads_heads(release, family))
+    figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(release, family))
     figures["weight_only"] = exact(is_weight_only(release))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     missing = [(part.part, level) for part in parts for level in part.missing]

@@ -85,7 +85,8 @@ class EngineOverhead:
     and counts only where it is longer than the work. Engines with ``half_accumulation`` add up
     products of 16-bit floats in 16 bit, which some hardware does faster. Of the pipeline stages
     that could work at the same time on parts of a prompt, ``pipelined_ratio`` do so beside the
-    first; ``pipelined_log_sigma`` is what that adds to the spread of prompts' times. ``expert_s``
+    first, as far as launches of ``prompt_layer_kernel_count`` a layer may wait (0: no limit);
+    ``pipelined_log_sigma`` is what that adds to the spread of prompts' times. ``expert_s``
     is what each expert of a layer takes that an accelerator holds, where experts are no product of
     one kernel. Unless settings say otherwise, an engine ``fuses_attention``; one that does not
     stores ``bytes_per_score`` for each pair of tokens and head [B]. Where it ``replays_graphs``,
@@ -126,6 +127,7 @@ class EngineOverhead:
     repeats_heads: bool = field(default=False, metadata=ALIKE)
     rereads_heads: bool = field(default=False, metadata=ALIKE)
     weight_only: bool = field(default=False, metadata=ALIKE)
+    prompt_layer_kernel_count: float = field(default=0.0, metadata=ALIKE)
     packed_memory_ratio: float = field(default=1.0, metadata=FIGURE)
     whole_expert_tiles: bool = field(default=False, metadata=ALIKE)
     widened_from_rows: float = field(default=0.0, metadata=ALIKE)

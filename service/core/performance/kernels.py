@@ -207,6 +207,42 @@ UNROUTED = (
     ),
 )
 
+#: Launches that wait for a stream at most before the host waits, too: about a thousand, for each
+#: stream (NVIDIA developer forums, CUDA stream are blocked when launch lots of kernels, 2018).
+PENDING_LAUNCHES = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class PromptKernels:
+    """Kernels that a release issues one by one for a layer of a prompt, on hardware of families.
+
+    Those that widen matrices whole come on top. ``families`` are beginnings of their ids.
+    """
+
+    release: str
+    families: tuple[str, ...]
+    kernel_count: float
+    source: str
+
+
+#: Where somebody counted them.
+PROMPT_KERNELS = (
+    PromptKernels(
+        "llama.cpp@2024",
+        ("nvidia-",),
+        43.0,
+        "llama.cpp, llm_build_llama and ggml-cuda, May 2024: seven products with operands and "
+        "results converted, two more of attention, norms, rotations, caches, softmax, activation",
+    ),
+    PromptKernels(
+        "llama.cpp@2025",
+        ("nvidia-",),
+        33.0,
+        "llama.cpp, ggml-cuda, 2025: seven products with operands quantised and sums completed, "
+        "fused attention, norms and activation, rotations, caches",
+    ),
+)
+
 #: Kernels of an eager layer with products of 16 bit: seven products, and norms, rotations, caches,
 #: attention, activation and residuals one by one.
 _LAYER_KERNELS, _LAYER_PRODUCTS = 30, 7
@@ -335,6 +371,16 @@ def rereads_heads(release: str, family: str) -> bool:
     """Whether a release on a hardware family reads keys and values for each head of queries."""
     names = {release, engine_of_release(release)}
     return any(names & one.releases and family.startswith(one.families) for one in HEAD_READS)
+
+
+def prompt_layer_kernel_count(release: str, family: str) -> float:
+    """Kernels that a release issues for a layer of a prompt; zero where nobody counted them."""
+    counted = (
+        one.kernel_count
+        for one in PROMPT_KERNELS
+        if one.release == release and family.startswith(one.families)
+    )
+    return next(counted, 0.0)
 
 
 def holds_widened(release: str) -> bool:

@@ -19,6 +19,7 @@ from service.core.performance.products import (
     is_unrouted,
     padded_rows,
     product_costs,
+    widened_whole,
     work_sizes,
 )
 from service.core.performance.spread import TimeShares
@@ -123,9 +124,9 @@ class RankSteps:
     the work and in place of the ``layers_s`` that the overhead has of graphs. Products of experts
     take ``prompt_product_s`` each in them, and tiles of their own where there are
     ``whole_expert_tiles``. A token moves ``elementwise_bytes_per_token`` besides; weights are
-    widened whole from ``widened_from_rows`` on.
-    ``exposed_ratio`` of the shorter of arithmetic and memory traffic
-    does not overlap with the longer.
+    widened whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count``
+    kernels, zero where nobody counted them. ``exposed_ratio`` of the shorter of arithmetic and
+    memory traffic does not overlap with the longer.
     """
 
     work: RankWork
@@ -152,6 +153,7 @@ class RankSteps:
     widened_from_rows: float
     prompt_product_s: Number
     whole_expert_tiles: bool
+    prompt_launch_count: float
 
     def time(self, load: StepLoad) -> StepTime:
         """Time [s], FLOPs and bytes moved of one forward step.
@@ -335,6 +337,7 @@ def rank_steps(
         widened_from_rows=engine.widened_from_rows,
         prompt_product_s=engine.prompt_product_s,
         whole_expert_tiles=engine.whole_expert_tiles,
+        prompt_launch_count=_prompt_launch_count(work, engine),
     )
 
 
@@ -348,6 +351,14 @@ def step_time(
 ) -> StepTime:
     """A single step of a rank; see :meth:`RankSteps.time`."""
     return rank_steps(work, accelerator, parallelism, calibration, fused).time(load)
+
+
+def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
+    """Kernels that a step with prompts issues; zero where nobody counted them."""
+    if not engine.prompt_layer_kernel_count:
+        return 0.0
+    widened = sum(item.calls for item in work.products if widened_whole(item, engine))
+    return engine.prompt_layer_kernel_count * work.layers + widened
 
 
 def _narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:

@@ -20,6 +20,7 @@ from service.core.performance.kernels import (
     met_by,
     multiplied_precision,
     peak_flops_per_s,
+    prompt_layer_kernel_count,
     rereads_heads,
     unrouted_below_bits,
     widened_from_rows,
@@ -172,3 +173,9 @@ def test_weight_only_engines_multiply_16_bit_activations():
 def test_quantised_experts_are_not_routed_where_the_table_says():
     assert unrouted_below_bits("optimum-habana") == 16.0
     assert unrouted_below_bits("vllm") == 0.0
+
+
+def test_kernels_of_prompts_are_those_that_somebody_counted():
+    assert prompt_layer_kernel_count("llama.cpp@2024", "nvidia-ada") == 43.0
+    assert prompt_layer_kernel_count("llama.cpp@2024", "apple-silicon") == 0.0
+    assert prompt_layer_kernel_count("exllama@v2", "nvidia-ada") == 0.0

@@ -14,6 +14,7 @@ from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
 from service.core.lightweight import lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
+from service.core.performance.kernels import PENDING_LAUNCHES
 from service.core.performance.step import RankSteps, StepLoad, StepTime
 
 #: A prompt takes at least this share of its time alone from the steps that it shares.
@@ -115,8 +116,16 @@ class Replica:
 
     @property
     def stages_at_work(self) -> Number:
-        """Pipeline stages that work at the same time on chunks of one prompt [-]."""
-        return self.calibration.engine.stages_at_work(self.parallelism.pipeline)
+        """Pipeline stages that work at the same time on chunks of one prompt [-].
+
+        The host runs ahead by no more launches than may wait for every stage.
+        """
+        stages = self.calibration.engine.stages_at_work(self.parallelism.pipeline)
+        launches = self.steps.prompt_launch_count
+        if not launches or self.parallelism.pipeline == 1:
+            return stages
+        ahead = PENDING_LAUNCHES * self.parallelism.pipeline / launches
+        return minimum(stages, 1.0 + ahead)
 
     @property
     def prefill_chunks(self) -> Number:

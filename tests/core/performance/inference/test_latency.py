@@ -471,14 +471,22 @@ def test_stages_of_a_pipeline_overlap_by_the_measured_share():
     workload = InferenceWorkload(8192, 1, 1)
     chunked = ServingSettings(chunked_prefill_tokens=512)
 
-    def ttft(ratio: float, added: float = 0.0):
-        engine = replace(CALIBRATION.engine, pipelined_ratio=ratio, pipelined_log_sigma=added)
+    def ttft(ratio: float, added: float = 0.0, kernels: float = 0.0):
+        engine = replace(
+            CALIBRATION.engine,
+            pipelined_ratio=ratio,
+            pipelined_log_sigma=added,
+            prompt_layer_kernel_count=kernels,
+        )
         calibration = replace(CALIBRATION, engine=engine)
         return inference_latency(chosen, workload, chunked, calibration, 500.0).ttft_s
 
     # Sixteen chunks pass a full pipeline as (16 + 3) quarter steps, an empty one as 16 whole ones.
     assert ttft(0.0).value / ttft(1.0).value == pytest.approx(16 / (1 + 15 / 4))
     assert ttft(1.0).value < ttft(0.5).value < ttft(0.0).value
+    # Of 80 layers with 50 kernels, a thousand launches for each stage are what a pass issues.
+    assert ttft(1.0, kernels=50.0).value == pytest.approx(ttft(1.0 / 3.0).value)
+    assert ttft(1.0, kernels=5.0).value == ttft(1.0).value
     plain, spread = ttft(0.5), ttft(0.5, added=0.2)
     assert spread.value == plain.value
     assert spread.high / spread.low > plain.high / plain.low
