@@ -37,6 +37,7 @@ _ALSO_COMPARED = (
     *("ttft_p95_s", "ttft_p99_s", "tpot_p95_s", "tpot_p99_s", "goodput_requests_per_s"),
     *("accelerator_energy_per_output_token_j", "accelerator_energy_per_request_j"),
     *("it_power_w", "wall_power_w", "it_energy_per_output_token_j", "it_energy_per_request_j"),
+    "it_energy_per_token_j",
 )
 
 

@@ -55,8 +55,12 @@ def resolve_parallelism(
 
 
 def _working_data(replica: int, count: int) -> str:
-    """Replicas that would make up the accelerators, if any number does."""
-    return f"; data {count // replica} would work" if count % replica == 0 else ""
+    """Replicas that would make up the accelerators, or the nearest numbers that replicas do."""
+    below, over = divmod(count, replica)
+    if not over:
+        return f"; data {below} would work"
+    near = [n * replica for n in (below, below + 1) if n]
+    return f"; replicas take {replica}, so that {' or '.join(map(str, near))} would work"
 
 
 def check_division(

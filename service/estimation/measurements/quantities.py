@@ -41,8 +41,6 @@ __all__ = [
 #: The name of "it did not fit", which has no number.
 OUT_OF_MEMORY = "out_of_memory"
 
-_JOULES_PER_KWH = 3.6e6
-
 
 def quantity_of(name: str, kind: Kind) -> Quantity:
     """The quantity of a name or alias.
@@ -389,17 +387,25 @@ _TABLE = (
         ),
     ),
     Quantity(
+        "it_energy_per_token_j",
+        "J",
+        "Energy of accelerators and hosts for each token trained on.",
+        trained=readings.joules_per_token,
+    ),
+    Quantity(
         "it_energy_j",
         "J",
         "Energy of a run or a period, before the building's share.",
-        trained=lambda trained: scale(readings.run_kwh(trained), _JOULES_PER_KWH),
-        spent=lambda spent: scale(readings.period("it_energy_kwh")(spent), _JOULES_PER_KWH),
+        trained=lambda trained: scale(readings.run_kwh(trained), readings.JOULES_PER_KWH),
+        spent=lambda spent: scale(readings.period("it_energy_kwh")(spent), readings.JOULES_PER_KWH),
     ),
     Quantity(
         "facility_energy_j",
         "J",
         "Energy of a run or a period, the building's share included.",
-        spent=lambda spent: scale(readings.period("facility_energy_kwh")(spent), _JOULES_PER_KWH),
+        spent=lambda spent: scale(
+            readings.period("facility_energy_kwh")(spent), readings.JOULES_PER_KWH
+        ),
     ),
     Quantity(
         "operational_gco2e",

@@ -25,6 +25,7 @@ _HELD_RATIO = 0.02
 #: What sizes of files are off for being printed in three digits, and for headers and buffers [-].
 _ROUNDED_RATIO = 0.005
 _JOULES_PER_WH = 3600.0
+JOULES_PER_KWH = 3.6e6
 
 
 def stated(size: Number) -> Interval:
@@ -211,6 +212,18 @@ def training_energy(trained: Trained) -> TrainingEnergy:
         return run_energy(trained.speed, trained.infrastructure)
     except ValueError as unknown:
         raise NotEstimated(str(unknown)) from None
+
+
+def joules_per_token(trained: Trained) -> Interval:
+    """Energy of accelerators and hosts for each token of a training step [J].
+
+    Raises
+    ------
+    NotEstimated
+        If the accelerator's thermal design power is not known.
+    """
+    tokens = float(trained.speed.step.tokens_per_step)
+    return scale(training_energy(trained).step_kwh, JOULES_PER_KWH / tokens)
 
 
 def run_kwh(trained: Trained) -> Interval:

@@ -9,7 +9,8 @@ from typing import Any
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.architecture.model import LatentAttention, ModelArchitecture
+from service.core.architecture.model import LatentAttention, MixtureOfExperts, ModelArchitecture
+from service.core.architecture.sharding import divisors
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.explanation import EstimateWarning
@@ -18,7 +19,7 @@ from service.core.memory.tiers import MemoryTier
 from service.core.memory.training.adapters import is_adapted
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
-from service.core.performance.training.pipeline import most_virtual_stages
+from service.core.performance.training.pipeline import fills_stages, most_virtual_stages
 from service.core.performance.training.work import product_format
 from service.core.platform import Machine
 from service.core.techniques.setup import TrainingSetup
@@ -349,6 +350,7 @@ def check_schedule(
             f"{sequence_tokens:.0f} tokens cannot be divided among {parallelism.context} ranks; "
             f"use a multiple of {parallelism.context}",
         )
+    _check_experts(architecture, parallelism, problems)
     if settings.pipeline_schedule != "interleaved":
         if settings.virtual_stages > 1:
             problems.add(
@@ -372,6 +374,69 @@ def check_schedule(
         )
 
 
+def _check_experts(
+    architecture: ModelArchitecture, parallelism: Parallelism, problems: Problems
+) -> None:
+    """Note it if ranks would hold different numbers of experts, which no framework trains.
+
+    References
+    ----------
+    NVIDIA/Megatron-LM, megatron/core/transformer/moe/moe_layer.py; deepspeedai/DeepSpeed,
+    deepspeed/moe/layer.py, 2025 (experts are divided evenly)
+    """
+    counts = {
+        group.feed_forward.experts
+        for group in architecture.groups
+        if isinstance(group.feed_forward, MixtureOfExperts)
+    }
+    for experts in sorted(counts):
+        if experts % parallelism.expert:
+            ranks = parallelism.tensor * parallelism.data
+            working = ", ".join(str(n) for n in divisors(experts) if ranks % n == 0)
+            problems.add(
+                "/parallelism/expert",
+                f"{experts} experts cannot be divided evenly among {parallelism.expert} ranks; "
+                f"these degrees work: {working}",
+            )
+
+
+def _idle_schedule(settings: TrainingSettings, layers: int, stages: int) -> str | None:
+    """What to say of a schedule that is no other than 1f1b."""
+    if stages == 1 and settings.pipeline_schedule == "zero-bubble":
+        return "without a pipeline its schedule changes nothing"
+    if settings.pipeline_schedule == "interleaved" and settings.virtual_stages == 1:
+        advice = _advice("virtual_stages", _filling(layers, stages))
+        return f"an interleaved schedule with one stage per rank is 1f1b{advice}"
+    return None
+
+
+def _uneven_stages(settings: TrainingSettings, layers: int, stages: int) -> str | None:
+    """What to say of stages that layers do not fill alike."""
+    if stages == 1 or fills_stages(layers, stages, settings.virtual_stages):
+        return None
+    said = f"{layers} layers, with or without embedding and head, do not fill"
+    if settings.virtual_stages > 1:
+        advice = _advice("virtual_stages", _filling(layers, stages))
+        return f"{said} {stages} × {settings.virtual_stages} stages alike{advice}"
+    working = [n for n in range(2, layers + 1) if fills_stages(layers, n, 1)]
+    near = sorted(sorted(working, key=lambda n: abs(n - stages))[:2])
+    advice = _advice("pipeline", near)
+    return f"{said} {stages} stages alike, so that all wait for the fullest{advice}"
+
+
+def _filling(layers: int, stages: int) -> list[int]:
+    """Stages of a rank, more than one, that layers fill alike."""
+    most = most_virtual_stages(layers, stages)
+    return [n for n in range(2, most + 1) if fills_stages(layers, stages, n)]
+
+
+def _advice(setting: str, values: list[int]) -> str:
+    """The end of a sentence that says which values work, if any do."""
+    listed = [str(value) for value in values]
+    named = " or ".join([", ".join(listed[:-1]), listed[-1]]) if listed[1:] else "".join(listed)
+    return f"; {setting} {named} would work" if named else ""
+
+
 def _precision_warnings(request: TrainingRequest) -> Iterator[EstimateWarning]:
     """What to say of a format that training has nothing in."""
     if request.precision.kv_cache is not None:
@@ -387,6 +452,7 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
     settings, parallelism = setup.settings, setup.deployment.parallelism
     ranks = parallelism.data * parallelism.context
     limit = setup.deployment.architecture.max_position_embeddings
+    layers = setup.deployment.architecture.layer_count
     said = {
         "overheads_not_measured": measured != settings.framework
         and f"no memory use is published for {named_software(settings.framework)}: "
@@ -416,6 +482,8 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
         "pipeline_underfilled": settings.gradient_accumulation_steps < parallelism.pipeline
         and f"{settings.gradient_accumulation_steps:.0f} micro-batches are too few to fill "
         f"{parallelism.pipeline} pipeline stages",
+        "schedule_unused": _idle_schedule(settings, layers, parallelism.pipeline),
+        "stages_not_alike": _uneven_stages(settings, layers, parallelism.pipeline),
         "context_beyond_model": limit is not None
         and setup.micro_batch.tokens > limit
         and f"{setup.micro_batch.tokens:.0f} tokens per sequence exceed the model's limit of "

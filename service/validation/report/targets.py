@@ -121,6 +121,12 @@ TARGETS = (
         *_NONE,
     ),
     Target(
+        "Energy of training for each token",
+        ("training",),
+        ("it_energy_per_token_j",),
+        *(0.10, 0.25, 0.85, None),
+    ),
+    Target(
         "Energy and carbon of training runs",
         ("impacts", "training"),
         ("it_energy_j", "facility_energy_j", "operational_gco2e", "total_gco2e", "water_l"),

@@ -248,6 +248,15 @@ async def test_the_impossible_is_refused_with_what_would_work(client, changes, p
         ({"training": {"offload": {"parameters": "cpu"}}}, "offload_needs_zero_3"),
         ({"training": {"sequence_length": 8192}}, "context_beyond_model"),
         ({"parallelism": {"pipeline": 4}}, "pipeline_underfilled"),
+        ({"parallelism": {"pipeline": 5}}, "stages_not_alike"),
+        ({"training": {"pipeline_schedule": "zero-bubble"}}, "schedule_unused"),
+        (
+            {
+                "parallelism": {"pipeline": 4},
+                "training": {"pipeline_schedule": "interleaved"},
+            },
+            "schedule_unused",
+        ),
         (
             {"precision": {"weights": "bf16"}, "training": {"method": "qlora"}},
             "base_not_quantised",

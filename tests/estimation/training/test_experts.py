@@ -26,7 +26,8 @@ def ask(packaged_snapshot):
                 "framework": "megatron-lm",
                 "gradient_accumulation_steps": 120,
                 "zero_stage": 1,
-                "activation_checkpointing": "selective",
+                # Norms and up-projections are computed again, attention is not (section 3.2.3).
+                "activation_checkpointing": "none",
                 "pipeline_schedule": "zero-bubble",
                 **training,
             },
@@ -64,7 +65,7 @@ def test_deepseek_v3_trains_at_its_published_speed(ask):
     speeds = [one["tokens_per_s_per_accelerator"]["value"] for one in (plain, limited, hidden)]
     assert speeds == sorted(speeds)
     published = 1 / HOURS_PER_TOKEN / 3600
-    assert speeds[2] == pytest.approx(published, rel=0.12)
+    assert speeds[2] == pytest.approx(published, rel=0.10)
     assert speeds[0] < 0.6 * published  # which is why they hide it
     # Computation and messages to experts take about as long as each other, they say.
     parts = limited["parts"]
@@ -83,3 +84,18 @@ def test_what_changes_nothing_is_said(ask):
     with pytest.raises(Rejected) as refused:
         ask(expert_machines=4)
     assert [error.pointer for error in refused.value.errors] == ["/training/expert_machines"]
+
+
+def test_experts_that_do_not_divide_are_refused_with_degrees_that_do(packaged_snapshot):
+    body = {
+        "model": "Qwen/Qwen3-30B-A3B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "parallelism": {"expert": 6, "data": 12},
+        "training": {"framework": "megatron-lm"},
+    }
+    with pytest.raises(Rejected) as refused:
+        training_latency_answer(LatencyTrainingRequest.model_validate(body), packaged_snapshot)
+    (error,) = refused.value.errors
+    assert error.pointer == "/parallelism/expert"
+    assert "128 experts cannot be divided evenly among 6 ranks" in error.detail
+    assert error.detail.endswith("these degrees work: 1, 2, 4")

@@ -350,7 +350,7 @@ def _all_layouts(
                     data = count // ranks
                     yield Parallelism(tensor=tensor, pipeline=pipeline, data=data, context=context)
                     for spread in _EXPERT_DEGREES:
-                        if spread <= experts and (tensor * data) % spread == 0:
+                        if experts % spread == 0 and (tensor * data) % spread == 0:
                             yield Parallelism(
                                 tensor=tensor,
                                 pipeline=pipeline,
