@@ -20,7 +20,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import MemoryInferenceRequest, PrecisionRequest
 from service.estimation.resolution import resolve_precision
 from service.estimation.verdict.names import model_name
-from service.estimation.wording import place_name
+from service.estimation.wording import place_name, spoken
 from service.portal.rendering import rendered
 
 #: Collections as people call them, with what is in them.
@@ -78,6 +78,22 @@ _FACTS = {
     "section": "Section",
     "checked_on": "Checked on",
     "notes": "Notes",
+}
+
+#: Facts that are the id of an entry or of a family.
+_NAMED_BY_ID = ("family", "accelerator")
+#: Forms of hardware as people call them.
+_FORMS = {
+    "apu": "processor with graphics",
+    "board": "board",
+    "cpu": "processor",
+    "module": "module",
+    "oam": "module (OAM)",
+    "pcie": "PCIe card",
+    "soc": "system on a chip",
+    "superchip": "superchip",
+    "sxm": "module (SXM)",
+    "wafer": "wafer",
 }
 
 Cell = Callable[[Entry[Any]], str]
@@ -166,7 +182,11 @@ def entry_page(collection: str, id_: str, snapshot: CatalogSnapshot) -> str:
     answer = entry_answer(snapshot, collection, entry)
     sources = _sources(answer, snapshot)
     title, _ = COLLECTIONS[collection]
-    facts = [(words, str(answer[name])) for name, words in _FACTS.items() if answer.get(name)]
+    facts = [
+        (words, _fact(name, str(answer[name]), snapshot))
+        for name, words in _FACTS.items()
+        if answer.get(name)
+    ]
     facts += list(_derived(answer))
     return rendered(
         "entry.html",
@@ -187,6 +207,15 @@ def entry_page(collection: str, id_: str, snapshot: CatalogSnapshot) -> str:
         sources=sources,
         data=f"v1/{collection}/{quote(entry.id)}",
     )
+
+
+def _fact(name: str, value: str, snapshot: CatalogSnapshot) -> str:
+    """A fact with names in place of ids."""
+    if name == "form_factor":
+        return _FORMS.get(value, value)
+    if name == "country":
+        return place_name(f"country/{value}", snapshot).removeprefix("country/")
+    return spoken(value, snapshot) if name in _NAMED_BY_ID else value
 
 
 def entry_address(collection: str, id_: str) -> str:
