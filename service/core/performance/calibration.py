@@ -20,6 +20,10 @@ from service.core.stacking import ALIKE, FIGURE, NAME
 #: softmax reads and writes it, and the product with values reads it.
 SCORE_PASSES = 4.0
 
+#: What packets leave of a host link's rate to what they carry: 128 bytes each, with 24 of headers
+#: and checks (Xilinx WP350, Understanding Performance of PCI Express Systems, 2014).
+PAYLOAD_RATIO = 128.0 / 152.0
+
 
 #: What an engine does whatever the hardware, of which figures of its memory tell.
 RUNTIME_FACTS = (
@@ -211,7 +215,7 @@ class PerformanceCalibration:
         What lies outside arrives as fast as links deliver it, whatever kernels do.
         """
         outside = self.outside_ratio
-        reached: Number = own_ratio / (1.0 - outside + own_ratio * outside)
+        reached: Number = own_ratio / (1.0 - outside + own_ratio / PAYLOAD_RATIO * outside)
         return reached
 
     @property

@@ -282,9 +282,10 @@ def test_links_deliver_memory_outside_whatever_share_kernels_reach():
     inside = replace(CALIBRATION, outside_ratio=0.0)
     half, beyond = replace(inside, outside_ratio=0.5), replace(inside, outside_ratio=1.0)
     assert inside.reached_ratio(0.8) == 0.8
-    # Half of the time at 80 %, half of it as it is.
-    assert half.reached_ratio(0.8) == pytest.approx(1.0 / (0.5 / 0.8 + 0.5))
-    assert beyond.reached_ratio(0.8) == 1.0
+    # Half of the time at 80 %, half of it at what packets carry.
+    carried = 128.0 / 152.0
+    assert half.reached_ratio(0.8) == pytest.approx(1.0 / (0.5 / 0.8 + 0.5 / carried))
+    assert beyond.reached_ratio(0.8) == pytest.approx(carried)
 
 
 def test_prefill_flops_are_twice_the_matrix_parameters_per_token():
