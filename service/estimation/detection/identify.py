@@ -40,7 +40,20 @@ _GENERAL = {"laptop": "laptop", "desktop": "desktop", "mini-pc": "mini-pc"}
 _MAC_LAPTOP = "macbook"
 _APPLE = "Apple"
 _MOST_WORDS = 12
-_GRAPHICS = re.compile(r"\s(?:w/|with)\s.*", re.IGNORECASE)
+_GRAPHICS = re.compile(r"\s(?:w/|with)\s.*|\s-\s.*", re.IGNORECASE)
+#: Lists of PCI devices name a die and, in brackets, all parts that are made of it.
+_PARTS = re.compile(r"\[([^\[\]]+)\]")
+#: What a name has behind the part: a board of AMD's, the share of a virtual device of NVIDIA's.
+_BEHIND = re.compile(r"\s\(MCM\).*|\s(?:SXM[0-9]\s)?AC\b.*|-[0-9]{1,3}[ABCQ]\b.*", re.IGNORECASE)
+_VIRTUAL = re.compile(r"-[0-9]{1,3}[ABCQ]$", re.IGNORECASE)
+#: Processors that are named by their core, with their clouds and makers.
+_CORES = {
+    ("amazon ec2", "neoverse-v1"): "AWS Graviton3",
+    ("amazon ec2", "neoverse-v2"): "AWS Graviton4",
+    ("nvidia", "neoverse-v2"): "NVIDIA Grace",
+}
+#: A device of a package of two dies is one of them.
+_DIE = "-gcd-"
 
 
 class DetectedAccelerators(Answer):
@@ -120,6 +133,8 @@ def detection(devices: Sequence[Device], host: Host, snapshot: CatalogSnapshot) 
         remarks.append("no tool named an accelerator or a processor")
     if len(found) > 1:
         remarks.append("several kinds of accelerators: the request is of the first; ask for each")
+    if any(_VIRTUAL.search(device.name) for device in grouped):
+        remarks.append("a virtual device has a share of the card; the request is of the whole card")
     if any(device.divided for device in grouped):
         remarks.append("MIG divides memory and compute; the request is of whole devices")
     return {
@@ -145,7 +160,7 @@ def _considered(
     A board or a processor with graphics is taken where it is known and what its tool says is not.
     """
     index = snapshot.references["accelerators"]
-    if any(index.candidates(device.name) for device in devices):
+    if any(_candidates(device, snapshot) for device in devices):
         return devices
     if host.board and host.model is not None:
         named = next((name for name in _windows(host.model) if index.candidates(name)), host.model)
@@ -159,14 +174,44 @@ def _considered(
 def _processor(host: Host) -> Device | None:
     if host.processor is None:
         return None
-    return Device(_GRAPHICS.sub("", host.processor), host.memory_bytes)
+    named = _CORES.get(((host.vendor or "").casefold(), host.processor.casefold()))
+    return Device(named or _GRAPHICS.sub("", host.processor), host.memory_bytes)
+
+
+def _candidates(device: Device, snapshot: CatalogSnapshot) -> list[str]:
+    """Entries that a device could be by its name, or else by the parts that the name lists."""
+    index = snapshot.references["accelerators"]
+    found: dict[str, None] = dict.fromkeys(index.candidates(device.name))
+    for name in () if found else _listed(device.name):
+        found.update(dict.fromkeys(index.candidates(name)))
+    if device.memory_bytes is not None:
+        stems = tuple(entry_id.rpartition("-")[0] + _DIE for entry_id in found)
+        if stems:
+            found.update(
+                dict.fromkeys(each for each in snapshot.accelerators if each.startswith(stems))
+            )
+    return list(found)
+
+
+def _listed(name: str) -> Iterator[str]:
+    """Parts of a name such as "Navi 31 [Radeon RX 7900 XT/7900 XTX]", each in full."""
+    bracketed = _PARTS.search(name)
+    plain = _BEHIND.sub("", bracketed[1] if bracketed else name).removeprefix("GRID ").strip()
+    first, *others = [part.strip() for part in plain.split("/")]
+    yield first
+    words = first.split()
+    for other in others:
+        # What the others leave out stands in the first before its first word with a digit.
+        digits = (at for at, word in enumerate(words) if any(map(str.isdigit, word)))
+        yield other
+        yield " ".join((*words[: next(digits, len(words))], other))
 
 
 def _accelerators(
     device: Device, count: int, host: Host, snapshot: CatalogSnapshot, remarks: list[str]
 ) -> DetectedAccelerators:
     index = snapshot.references["accelerators"]
-    could_be = index.candidates(device.name)
+    could_be = _candidates(device, snapshot)
     entries = [snapshot.accelerators[entry_id] for entry_id in could_be]
     fitting = _of_memory(entries, _memory_bytes(device, host, entries))
     if not could_be:

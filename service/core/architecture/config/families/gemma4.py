@@ -193,4 +193,15 @@ _GEMMA4 = Family(
     extra_tensors=layer_embeddings,
 )
 
-GEMMA4_FAMILIES: Mapping[str, Family] = {"gemma4": _GEMMA4, "gemma4_text": _GEMMA4}
+#: Gemma 4 12B takes images and sound in as they are, and no embeddings by layer.
+_GEMMA4_UNIFIED = replace(
+    _GEMMA4,
+    defaults={**_GEMMA4.defaults, "sliding_window": 1024, "hidden_size_per_layer_input": 0},
+)
+
+GEMMA4_FAMILIES: Mapping[str, Family] = {
+    "gemma4": _GEMMA4,
+    "gemma4_text": _GEMMA4,
+    "gemma4_unified": _GEMMA4_UNIFIED,
+    "gemma4_unified_text": _GEMMA4_UNIFIED,
+}

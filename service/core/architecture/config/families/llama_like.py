@@ -8,14 +8,18 @@ part of it, of the modelling code published with its checkpoints.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from service.core.architecture.config.family import Family
+from service.core.architecture.config.family import PRE_NORMS, Family
 from service.core.architecture.config.fields import Fields
 from service.core.architecture.config.parts import (
+    AttentionBuilder,
     cross_attention,
     dense,
     grouped_attention,
+    norm,
     stated_width,
+    vector,
 )
 from service.core.architecture.config.schedules import (
     LayerKinds,
@@ -25,6 +29,7 @@ from service.core.architecture.config.schedules import (
     layer_types,
     windowed,
 )
+from service.core.architecture.model import Attention, DenseFeedForward
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
 #: Norms on both sides of each part (Gemma 2 and later).
@@ -242,6 +247,42 @@ _MLLAMA = Family(
     extra_tensors=_image_tokens,
 )
 
+
+def _sub_normed(fields: Fields) -> DenseFeedForward:
+    """BitNet: a norm before the last projection of the feed-forward part."""
+    own = dense()(fields)
+    return replace(own, tensors=own.tensors + norm("ffn_sub_norm", own.intermediate_size))
+
+
+def _differential(build: AttentionBuilder) -> AttentionBuilder:
+    """DiffLlama: four vectors over a head weigh the difference of two attentions."""
+
+    def built(fields: Fields) -> Attention:
+        own = build(fields)
+        named = ("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2")
+        weights = tuple(vector(name, own.head_dim, Shard.REPLICATED) for name in named)
+        return replace(own, tensors=own.tensors + weights)
+
+    return built
+
+
+def _post_normed(fields: Fields) -> tuple[str, ...]:
+    """HyperCLOVA X may have norms after each part, too."""
+    return SANDWICH_NORMS if fields.flag("use_post_norm") else PRE_NORMS
+
+
+_BITNET = Family(
+    mixers=OPTIONAL_BIAS,
+    feed_forwards={"dense": _sub_normed},
+    norms=(*PRE_NORMS, "attn_sub_norm"),
+)
+_DIFFLLAMA = Family(
+    mixers={kind: _differential(build) for kind, build in OPTIONAL_BIAS.items()},
+)
+_HYPERCLOVAX = Family(
+    mixers=OPTIONAL_BIAS, feed_forwards={"dense": dense(bias="mlp_bias")}, norms=_post_normed
+)
+
 LLAMA_LIKE_FAMILIES: Mapping[str, Family] = {
     "llama": _LLAMA,
     "code_llama": _LLAMA,
@@ -293,4 +334,7 @@ LLAMA_LIKE_FAMILIES: Mapping[str, Family] = {
     "glm4v_text": _GLM4,
     "glm_ocr_text": _GLM4,
     "mimo": _QWEN2,
+    "bitnet": _BITNET,
+    "diffllama": _DIFFLLAMA,
+    "hyperclovax": _HYPERCLOVAX,
 }

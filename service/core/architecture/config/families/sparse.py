@@ -11,12 +11,14 @@ from dataclasses import replace
 
 from service.core.architecture.config.families.llama_like import GRANITE_WINDOWS
 from service.core.architecture.config.family import Family
-from service.core.architecture.config.fields import MAX_LAYERS, Fields
+from service.core.architecture.config.fields import MAX_LAYERS, ConfigNotUnderstood, Fields
 from service.core.architecture.config.parts import (
+    AttentionBuilder,
     dense,
     expert_width,
     experts,
     grouped_attention,
+    linear,
     shared_block_width,
     shared_expert_width,
     shared_experts_width,
@@ -32,6 +34,8 @@ from service.core.architecture.config.schedules import (
     sparse_steps,
     windowed,
 )
+from service.core.architecture.model import Attention
+from service.core.architecture.tensors import Shard, TensorClass
 
 
 def _dense_layer_width(fields: Fields) -> int:
@@ -327,6 +331,104 @@ _GROK_1 = Family(
 )
 _GROK_2 = replace(_GROK_1, defaults={**_GROK_1.defaults, "tie_word_embeddings": False})
 
+
+def _stated_dense_layers(fields: Fields, layers: int) -> LayerKinds:
+    """Dense parts in the first ``num_dense_layers`` layers (Trinity)."""
+    first = fields.count("num_dense_layers", MAX_LAYERS)
+    return tuple("dense" if layer < first else "experts" for layer in range(layers))
+
+
+def _stated_parts(fields: Fields, layers: int) -> LayerKinds:
+    """The parts that ``mlp_layer_types`` lists, or one dense layer before the experts (Laguna)."""
+    listed = fields.array("mlp_layer_types", layers) or ("dense", *("sparse",) * (layers - 1))
+    if not set(listed) <= {"dense", "sparse"}:
+        raise fields.fault("mlp_layer_types", "a layer is neither dense nor sparse")
+    return tuple("experts" if kind == "sparse" else "dense" for kind in listed)
+
+
+def _gated_by_element(fields: Fields) -> bool:
+    """Laguna: ``gating`` is "per-head" or true for a gate by head, else it is by element."""
+    try:
+        return fields.text("gating") != "per-head"
+    except ConfigNotUnderstood:
+        return not fields.flag("gating")
+
+
+def _own_head_count(span: str) -> AttentionBuilder:
+    """Laguna: layers with a window have a number of heads of their own, and all a gate by head."""
+    plain = grouped_attention(qkv_bias="attention_bias", output_bias="attention_bias", qk_norm=True)
+    gated = grouped_attention(
+        qkv_bias="attention_bias", output_bias="attention_bias", qk_norm=True, output_gate=True
+    )
+
+    def build(fields: Fields) -> Attention:
+        layers = fields.size("num_hidden_layers", MAX_LAYERS)
+        counts = fields.array("num_attention_heads_per_layer", layers)
+        if counts is not None:
+            spans = layer_types(every("full"))(fields, layers)
+            own = {count for count, kind in zip(counts, spans, strict=True) if kind == span}
+            if len(own) > 1:
+                raise fields.fault(
+                    "num_attention_heads_per_layer", "layers of one kind differ in their heads"
+                )
+            fields = fields.replaced(num_attention_heads=own.pop())
+        if _gated_by_element(fields):
+            return gated[span](fields)
+        attention = plain[span](fields)
+        gate = linear(
+            "g_proj",
+            TensorClass.ATTENTION,
+            fields.size("hidden_size"),
+            attention.query_heads,
+            Shard.COLUMN,
+        )
+        return replace(attention, tensors=attention.tensors + gate)
+
+    return build
+
+
+_AFMOE = Family(
+    defaults={
+        "num_experts": 64,
+        "num_experts_per_tok": 6,
+        "n_shared_experts": 2,
+        "num_dense_layers": 1,
+        "moe_intermediate_size": 1408,
+        "head_dim": 128,
+        "global_attn_every_n_layers": 4,
+        "sliding_window": 1024,
+    },
+    # The gate on the output is a matrix as large as that of the queries.
+    mixers=grouped_attention(
+        qkv_bias="attention_bias", output_bias="attention_bias", qk_norm=True, output_gate=True
+    ),
+    feed_forwards=_GLM4_MOE.feed_forwards,
+    mixer_schedule=layer_types(every_nth_full("global_attn_every_n_layers")),
+    feed_forward_schedule=_stated_dense_layers,
+    norms=(
+        *("input_layernorm", "post_attention_layernorm"),
+        *("pre_mlp_layernorm", "post_mlp_layernorm"),
+    ),
+)
+_LAGUNA = Family(
+    defaults={
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "num_experts": 256,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 512,
+        "shared_expert_intermediate_size": 512,
+        "sliding_window": 512,
+    },
+    mixers={span: _own_head_count(span) for span in ("full", "sliding")},
+    feed_forwards={
+        "dense": dense(),
+        "experts": experts(correction_bias=True, shared_width=shared_expert_width),
+    },
+    mixer_schedule=layer_types(every("full")),
+    feed_forward_schedule=_stated_parts,
+)
+
 SPARSE_FAMILIES: Mapping[str, Family] = {
     "mixtral": _MIXTRAL,
     "qwen2_moe": _QWEN2_MOE,
@@ -360,4 +462,6 @@ SPARSE_FAMILIES: Mapping[str, Family] = {
     "grok-1": _GROK_1,
     "grok": _GROK_1,
     "grok-2": _GROK_2,
+    "afmoe": _AFMOE,
+    "laguna": _LAGUNA,
 }
