@@ -275,3 +275,24 @@ async def test_a_report_has_no_other_forms(client):
         )
         assert response.status_code == 406
         assert "application/pdf" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "changes", "pointer"),
+    [
+        (
+            "recommendations/training",
+            {
+                "run": {"tokens": 1e9},
+                "search": {"accelerator_counts": [128], "max_accelerators": 64},
+            },
+            "/search/accelerator_counts",
+        ),
+        ("recommendations", {"limits": {"percentile": "p95", "ttft_s": 1.0}}, "/limits/percentile"),
+    ],
+)
+async def test_a_contradiction_points_at_the_field_it_begins_with(client, path, changes, pointer):
+    body = {"model": "meta-llama/Llama-3.1-8B"} | changes
+    response = await client.post(f"/v1/{path}", json=body)
+    assert response.status_code == 422
+    assert [one["pointer"] for one in response.json()["errors"]] == [pointer]

@@ -276,11 +276,21 @@ def validation_problem(
         flat = names.get(tuple(str(part) for part in place))
         pointer = f"/{flat}" if flat else "".join(f"/{_escape(part)}" for part in place)
         detail = _printable(item["msg"].removeprefix("Value error, "))
+        if not place:
+            pointer = _leading_field(detail, model, names)
         near = tuple(item.get("ctx", {}).get("suggestions", ())) or choices_near(item)
         if item["type"] == "extra_forbidden" and len(found) < _MOST_LISTED:
             detail, near = unknown_field(str(place[-1]), fields_at(model, place[:-1]))
         found.append(FieldError(pointer, detail, suggestions=near))
     return invalid(found)
+
+
+def _leading_field(detail: str, model: type[Request], names: Mapping[tuple[str, ...], str]) -> str:
+    """Pointer to the field that a message about the whole request begins with; "" without one."""
+    path = tuple(detail.split(maxsplit=1)[0].rstrip(",:;").split(".")) if detail.strip() else ()
+    if not all(name in fields_at(model, path[:at]) for at, name in enumerate(path)):
+        return ""
+    return f"/{names[path]}" if path in names else "".join(f"/{name}" for name in path)
 
 
 def _escape(part: str | int) -> str:
