@@ -46,14 +46,14 @@ def _cut_of_fields(kind: Any) -> _Cut | None:
         return None
 
     def cut_fields(answer: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {}
-        for name, part in answer.items():
-            if part is None:
-                if name in absent:
-                    continue
-            elif name in within:
-                part = within[name](part)
-            kept[name] = part
+        kept = dict(answer)
+        for name in absent:
+            if kept.get(name, kept) is None:
+                del kept[name]
+        for name, cut in within.items():
+            part = kept.get(name)
+            if part is not None:
+                kept[name] = cut(part)
         return kept
 
     return cut_fields

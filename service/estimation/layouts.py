@@ -216,7 +216,7 @@ class Layouts:
         draft = None if speculation is None else speculation.architecture
         if draft is not None and not divides(draft, layout):
             return None
-        deployment, workload = self._laid_out(layout), self.workload
+        deployment, workload = self.laid_out(layout), self.workload
         if weights_overflow(deployment, self.serving, self.runtime):
             return None
         if requests * layout.data != workload.concurrency:
@@ -225,10 +225,11 @@ class Layouts:
 
     def _setup(self, layout: Parallelism) -> InferenceSetup:
         return InferenceSetup(
-            self._laid_out(layout), self.workload, self.serving, self.runtime, self.calibration
+            self.laid_out(layout), self.workload, self.serving, self.runtime, self.calibration
         )
 
-    def _laid_out(self, layout: Parallelism) -> Deployment:
+    def laid_out(self, layout: Parallelism) -> Deployment:
+        """The deployment in a layout, with the heads that its engine adds."""
         held = self.deployment.architecture
         if self.pads_heads:
             held = with_padded_heads(held, layout.tensor)

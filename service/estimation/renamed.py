@@ -45,9 +45,9 @@ def renamed_in(request: BaseModel, snapshot: CatalogSnapshot) -> tuple[Renaming,
     """Entries that a request names by a former id, each once, in the order of the request."""
     if not snapshot.renamed:
         return ()
-    named = _named(request.model_dump(exclude_none=True))
     found = (
-        snapshot.renamed.get(collection, {}).get(name.casefold()) for collection, name in named
+        snapshot.renamed.get(collection, {}).get(name.casefold())
+        for collection, name in _named(request)
     )
     return tuple(dict.fromkeys(renaming for renaming in found if renaming is not None))
 
@@ -77,10 +77,14 @@ def _warning(renaming: Renaming) -> EstimateWarning:
 
 def _named(value: Any, field: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
     """Collection and name of all that a request, or a part of it under a field, names."""
-    collection = _NAMED_BY.get(field)
     if depth > _DEEPEST:
         return
-    if isinstance(value, Mapping):
+    if isinstance(value, BaseModel):
+        # What was not sent names nothing: defaults are called what they are now.
+        for name in value.__class__.model_fields:
+            if name in value.model_fields_set:
+                yield from _named(getattr(value, name), name, depth + 1)
+    elif isinstance(value, Mapping):
         for name, part in value.items():
             if field == _BY_ACCELERATOR:
                 yield "accelerators", str(name)
@@ -88,5 +92,5 @@ def _named(value: Any, field: str = "", depth: int = 0) -> Iterator[tuple[str, s
     elif isinstance(value, list | tuple):
         for part in value:
             yield from _named(part, field, depth + 1)
-    elif isinstance(value, str) and collection is not None:
-        yield collection, value
+    elif isinstance(value, str) and field in _NAMED_BY:
+        yield _NAMED_BY[field], value

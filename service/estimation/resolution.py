@@ -75,6 +75,15 @@ class Problems:
         """Whether anything was noted."""
         return bool(self._errors)
 
+    @property
+    def errors(self) -> tuple[FieldError, ...]:
+        """All that was noted, in order."""
+        return tuple(self._errors)
+
+    def join(self, errors: Iterable[FieldError]) -> None:
+        """Note what was found elsewhere."""
+        self._errors += errors
+
     def add(self, pointer: str, detail: str, suggestions: tuple[str, ...] = ()) -> None:
         """Note one error at a JSON pointer of the request, with what may have been meant."""
         self._errors.append(FieldError(pointer, detail, suggestions=suggestions))

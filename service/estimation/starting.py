@@ -8,7 +8,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator, ServingSettings
+from service.core.deployment import Accelerator, ServingSettings, Speculation
 from service.core.engine_defaults import (
     START_SETTINGS,
     DefaultsRule,
@@ -71,8 +71,9 @@ def resolve_serving(
     start: StartSettings,
     snapshot: CatalogSnapshot,
     arrivals: str | None = None,
+    speculation: Speculation | None = None,
 ) -> ServingSettings:
-    """Settings of serving without drafts and pools, which are resolved apart.
+    """Settings of serving without pools, which are resolved apart.
 
     Parameters
     ----------
@@ -80,6 +81,8 @@ def resolve_serving(
         As of `start_settings`.
     start
         What the engine runs with.
+    speculation
+        How tokens are drafted, resolved.
     """
     return valued(
         ServingSettings,
@@ -88,7 +91,7 @@ def resolve_serving(
         engine_generation=release.generation,
         preempts=preempts(release, snapshot),
         usage_context=usage_context(asked, arrivals),
-        speculation=None,
+        speculation=speculation,
         disaggregation=None,
         max_running_sequences=start.max_running_sequences,
         chunked_prefill_tokens=start.chunked_prefill_tokens,

@@ -115,10 +115,15 @@ def spoken(text: str, snapshot: CatalogSnapshot) -> str:
     return _ID.sub(lambda found: names.get(found[0], found[0]), text)
 
 
-def sentence(text: str, snapshot: CatalogSnapshot) -> str:
-    """A remark as a sentence, with names in place of the catalog's ids."""
+@derived(most=1024)
+def _sentence(snapshot: CatalogSnapshot, text: str) -> str:
     told = spoken(text, snapshot)
     return f"{told[0].upper()}{told[1:]}{'' if told.endswith('.') else '.'}"
+
+
+def sentence(text: str, snapshot: CatalogSnapshot) -> str:
+    """A remark as a sentence, with names in place of the catalog's ids."""
+    return _sentence(snapshot, text)
 
 
 @derived()

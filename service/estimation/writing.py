@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 Valued = TypeVar("Valued", bound="DataclassInstance")
 Answered = TypeVar("Answered")
 _Write: TypeAlias = Callable[[Any], Any]
-_MISSING = object()
 
 
 def valued(kind: type[Valued], asked: Request, **resolved: Any) -> Valued:
@@ -45,19 +44,24 @@ def valued(kind: type[Valued], asked: Request, **resolved: Any) -> Valued:
     Whole numbers become floats where the value declares numbers; those that are ``resolved`` stand
     in the place of what was asked.
     """
+    given = asked.__dict__
     values = {
         name: float(value) if number and type(value) is int else value
-        for name, number in _numbers(kind)
-        if name not in resolved and (value := getattr(asked, name, _MISSING)) is not _MISSING
+        for name, number in _shared_fields(kind, type(asked))
+        for value in (given[name],)
     }
-    return kind(**values, **resolved)
+    return kind(**(values | resolved))
 
 
 @cache
-def _numbers(kind: type[DataclassInstance]) -> tuple[tuple[str, bool], ...]:
-    """Fields of a value, and whether they are numbers that formulas compute with."""
+def _shared_fields(
+    kind: type[DataclassInstance], asked: type[Request]
+) -> tuple[tuple[str, bool], ...]:
+    """Fields that a value has of a request, and whether formulas compute with them as numbers."""
     return tuple(
-        (each.name, str(each.type).startswith(("Number", "float"))) for each in fields(kind)
+        (each.name, str(each.type).startswith(("Number", "float")))
+        for each in fields(kind)
+        if each.name in asked.model_fields
     )
 
 

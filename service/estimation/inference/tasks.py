@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
+from typing import Literal
 
 from service.core.architecture.images import image_view
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import for_task, usual_task
-from service.core.deployment import InferenceWorkload
-from service.core.elementwise import Number
+from service.core.deployment import InferenceWorkload, ServingSettings
 from service.estimation.impacts.requests import ImpactsRequest
-from service.estimation.requests import DeploymentRequest
+from service.estimation.requests import DeploymentRequest, ServingRequest
 from service.estimation.resolution import Problems
 
 #: Tokens that a model which hears begins with: start, language, task, no timestamps.
@@ -20,10 +20,13 @@ _INSTRUCTIONS = 4.0
 
 
 def resolve_task(
-    request: DeploymentRequest | ImpactsRequest, model: ModelArchitecture, problems: Problems
+    task: Literal["generate", "embed", "rerank"] | None,
+    serving: ServingRequest,
+    model: ModelArchitecture,
+    problems: Problems,
 ) -> ModelArchitecture:
     """The model as engines hold it for the task; tasks that it cannot do are noted."""
-    task = request.workload.task or usual_task(model)
+    task = task or usual_task(model)
     if task == "generate":
         if not model.generates:
             problems.add(
@@ -31,21 +34,19 @@ def resolve_task(
                 f"{model.model_type} is an encoder: it can embed and rerank, not generate",
             )
         elif model.encoder is not None:
-            _refuse_decoding(request, "models with an encoder are not served so", problems)
+            _refuse_decoding(serving, "models with an encoder are not served so", problems)
         return model
     if model.encoder is not None:
         problems.add("/workload/task", f"{model.model_type} models generate; they do not {task}")
         return model
-    _refuse_decoding(request, f"nothing is decoded to {task}", problems)
+    _refuse_decoding(serving, f"nothing is decoded to {task}", problems)
     return for_task(model, task)
 
 
-def _refuse_decoding(
-    request: DeploymentRequest | ImpactsRequest, reason: str, problems: Problems
-) -> None:
+def _refuse_decoding(serving: ServingRequest, reason: str, problems: Problems) -> None:
     """Note settings of how tokens are decoded, where they have no meaning."""
     for name in ("speculative", "disaggregated"):
-        if getattr(request.serving, name) is not None:
+        if getattr(serving, name) is not None:
             problems.add(f"/serving/{name}", reason)
 
 
@@ -133,8 +134,9 @@ def _with_images(
     )
 
 
-def step_budget(chunk_tokens: Number, workload: InferenceWorkload) -> Number:
-    """Token budget of a step: a sequence that is embedded or ranked goes through in one [token]."""
+def with_step_budget(serving: ServingSettings, workload: InferenceWorkload) -> ServingSettings:
+    """Settings whose steps take a sequence that is embedded or ranked in one go."""
     if workload.task == "generate":
-        return chunk_tokens
-    return max(float(chunk_tokens), float(ceil(float(workload.input_tokens))))
+        return serving
+    budget = max(float(serving.chunked_prefill_tokens), float(ceil(float(workload.input_tokens))))
+    return replace(serving, chunked_prefill_tokens=budget)

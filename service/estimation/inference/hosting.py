@@ -1,0 +1,261 @@
+"""What stands where and runs what: all of a deployment that does not depend on its load.
+
+Most questions are about the loads and prices of few deployments, so that it is kept by what the
+request says of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from service.catalog.derived import derived
+from service.catalog.entries.entry import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Accelerator, Parallelism, Precision, ServingSettings
+from service.core.engines import Engine, EngineRelease
+from service.core.explanation import EstimateWarning
+from service.core.memory.inference.runtime import RuntimeOverheads
+from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
+from service.core.platform import Machine
+from service.estimation.calibrations import Calibration, calibration
+from service.estimation.defaults import accelerator_warnings
+from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
+from service.estimation.inference.tasks import resolve_task
+from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
+from service.estimation.layouts import resolve_parallelism
+from service.estimation.platforms import resolve_placed
+from service.estimation.references import HubModel, InlineAccelerator, InlinePlatform, ModelConfig
+from service.estimation.rejection import FieldError
+from service.estimation.requests import (
+    DeploymentRequest,
+    ParallelismRequest,
+    PrecisionRequest,
+    ServingRequest,
+)
+from service.estimation.resolution import (
+    Problems,
+    check_precision_runs,
+    resolve_model,
+    served_precision,
+    weights_format,
+)
+from service.estimation.software import (
+    check_holds,
+    check_reads,
+    check_runs_on,
+    loaded_precision,
+    release_warnings,
+    resolve_serving_engine,
+    serving_pointer,
+)
+from service.estimation.starting import resolve_serving, start_settings
+
+#: Deployments that are kept, each of some kilobytes.
+_MOST_KEPT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A deployment without its load, and without a layout where its request leaves that open.
+
+    ``architecture`` is the model as its engine holds it for the task. ``problems`` are such as do
+    not keep other parts of a request from being looked at. ``warnings`` are of what stands there,
+    ``setting_warnings`` of formats and settings.
+    """
+
+    model: Entry[ModelArchitecture]
+    accelerator: Entry[Accelerator]
+    machine: Entry[Machine] | None
+    release: EngineRelease
+    engine: Engine
+    parallelism: Parallelism | None
+    architecture: ModelArchitecture
+    precision: Precision
+    tiers: ResolvedTiers | None
+    speculation: ResolvedSpeculation | None
+    serving: ServingSettings
+    calibration: Calibration
+    problems: tuple[FieldError, ...]
+    warnings: tuple[EstimateWarning, ...]
+    setting_warnings: tuple[EstimateWarning, ...]
+
+
+class _Asked(NamedTuple):
+    """What a request says of all this, and nothing else."""
+
+    model: str | ModelConfig | HubModel
+    accelerator: str | InlineAccelerator
+    platform: str | InlinePlatform | None
+    power_limit_w: float | None
+    precision: PrecisionRequest
+    serving: ServingRequest
+    accelerator_count: int | None
+    parallelism: ParallelismRequest | None
+    task: Literal["generate", "embed", "rerank"] | None
+    arrivals: Literal["spread", "at_once"] | None
+
+
+def hosted(
+    request: DeploymentRequest | ImpactsRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> Hosted:
+    """What stands where and runs what; notes what is wrong with it and goes on where it can.
+
+    Raises
+    ------
+    Rejected
+        With everything that is wrong with it, and all that ``problems`` held before, where nothing
+        else can be said.
+    """
+    model, accelerator = request.model, request.accelerator
+    if model is None or accelerator is None:
+        problems.refuse("", "a deployment needs a model and an accelerator")
+    asked = _Asked(
+        model,
+        accelerator,
+        request.platform,
+        request.power_limit_w,
+        request.precision,
+        request.serving,
+        request.accelerator_count,
+        request.parallelism,
+        request.workload.task,
+        request.workload.arrivals,
+    )
+    try:
+        hash(asked)
+    except TypeError:  # A configuration that came with the request.
+        found = _resolved(snapshot, asked)
+    else:
+        found = _kept(snapshot, asked)
+    if isinstance(found, Hosted):
+        problems.join(found.problems)
+        return found
+    problems.join(found)
+    problems.stop_if_any()
+    raise AssertionError("a deployment is resolved, or something is wrong with it")
+
+
+def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldError, ...]:
+    """The deployment, or what keeps it from being one."""
+    problems = Problems()
+    model = problems.attempt("/model", lambda: resolve_model(asked.model, snapshot))
+    accelerator, machine = resolve_placed(
+        asked.accelerator, asked.platform, asked.power_limit_w, snapshot, problems
+    )
+    given = () if accelerator is None else (accelerator.value,)
+    files = () if model is None else (weights_format(asked.precision, model.value).id,)
+    release = resolve_serving_engine(asked.serving, given, files, snapshot, problems)
+    known = snapshot.engines.get(release.engine)
+    parallelism = None
+    if asked.parallelism is not None:
+        parallelism = resolve_parallelism(
+            asked.parallelism,
+            asked.accelerator_count,
+            model.value if model is not None else None,
+            problems,
+            pads_heads=known is not None and known.value.pads_heads,
+        )
+    if problems.found or model is None or accelerator is None or known is None:
+        return problems.errors
+    pointer = serving_pointer(asked.serving)
+    check_runs_on(release, "inference", accelerator.value, pointer, snapshot, problems)
+    used = resolve_task(asked.task, asked.serving, model.value, problems)
+    loaded = loaded_precision(asked.precision, used, release, snapshot)
+    precision = served_precision(loaded, used, problems)
+    check_reads(release, precision.weights, "/precision/weights", snapshot, problems)
+    check_holds(release, precision.kv_cache, "/precision/kv_cache", snapshot, problems)
+    check_precision_runs(precision, accelerator.value, problems)
+    tiers = resolve_tiers(asked.serving, accelerator.value, snapshot, problems)
+    speculation = resolve_speculation(
+        asked.serving.speculative, parallelism or Parallelism(), snapshot, problems
+    )
+    if asked.arrivals == "at_once" and asked.serving.disaggregated is not None:
+        problems.add("/workload/arrivals", "pools are estimated under requests that keep coming")
+    start = start_settings(
+        asked.serving, release, used, accelerator.value, snapshot, asked.arrivals
+    )
+    serving = resolve_serving(
+        asked.serving,
+        release,
+        start,
+        snapshot,
+        asked.arrivals,
+        None if speculation is None else speculation.value,
+    )
+    chosen = calibration(snapshot, release.key, accelerator.value)
+    return Hosted(
+        model=model,
+        accelerator=accelerator,
+        machine=machine,
+        release=release,
+        engine=known.value,
+        parallelism=parallelism,
+        architecture=used,
+        precision=precision,
+        tiers=tiers,
+        speculation=speculation,
+        serving=serving,
+        calibration=chosen,
+        problems=problems.errors,
+        warnings=(
+            *model.value.warnings,
+            *chosen.warnings,
+            *release_warnings(release, snapshot),
+            *accelerator_warnings(accelerator),
+        ),
+        setting_warnings=(
+            *_precision_warnings(precision, accelerator.value),
+            *_setting_warnings(serving, used, release.engine, chosen.runtime),
+        ),
+    )
+
+
+_kept = derived(most=_MOST_KEPT)(_resolved)
+
+
+def _precision_warnings(precision: Precision, accelerator: Accelerator) -> list[EstimateWarning]:
+    weights = precision.weights
+    used = multiplied_precision(accelerator, weights.matrix_precision)
+    if OPERAND_BITS[used] <= OPERAND_BITS[weights.matrix_precision]:
+        return []
+    return [
+        EstimateWarning(
+            "precision_not_native",
+            f"{accelerator.name} cannot multiply {weights.id.upper()} directly: weights are "
+            f"widened to {used.upper()} first, which saves memory and no computing time",
+        )
+    ]
+
+
+def _setting_warnings(
+    serving: ServingSettings, model: ModelArchitecture, engine: str, runtime: RuntimeOverheads
+) -> Iterator[EstimateWarning]:
+    """What to say of settings that the engine or the model has no use for."""
+    held = runtime.of(serving.release)
+    if serving.flash_attention is False and not held.bytes_per_score:
+        yield EstimateWarning(
+            "setting_unused",
+            f"{engine} always fuses attention: asking for scores that are stored changes nothing",
+            about="serving.flash_attention",
+        )
+    if serving.attention_density_ratio < 1.0:
+        yield EstimateWarning(
+            "attention_is_sparse",
+            f"attention to {serving.attention_density_ratio:.3g} of the tokens needs a kernel that "
+            f"leaves the others out, which {engine} has for models that were trained so: what it "
+            "costs in quality depends on model and task, and choosing tokens costs time that is "
+            "not counted",
+        )
+    if serving.limit_mm_per_prompt is None:
+        return
+    if model.images is None or not held.profiles_images:
+        yield EstimateWarning(
+            "setting_unused",
+            f"{engine} is not known to set memory aside for the images of such a model: how many "
+            "a prompt may hold changes nothing",
+            about="serving.limit_mm_per_prompt",
+        )
