@@ -183,7 +183,7 @@ class Layouts:
             if held[layout].workload is self.workload:
                 compared[layout] = estimate
             latency = estimate.latency
-            return Merit(float(latency.saturation_requests_per_s.value), float(latency.e2e_s.value))
+            return Merit(float(latency.saturation_per_s), float(latency.mean_e2e_s))
 
         parallelism = usual_layout(
             self.deployment.architecture,

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from service.core.engines import FormatList
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.performance.inference.latency import Phase
+from service.core.performance.inference.phases import Phase
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.inference.estimate import inference_latency_answer
 from service.estimation.rejection import Rejected

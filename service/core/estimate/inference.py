@@ -28,7 +28,7 @@ from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inf
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.goodput import Goodput, TimeLimit, goodput
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
-from service.core.performance.inference.tasks import is_plain, mean_call, task_s
+from service.core.performance.inference.tasks import is_plain, mean_call
 
 #: Bytes that rounding of sums may leave over.
 _NOTHING_BYTES = 1e-3
@@ -71,7 +71,11 @@ class InferenceEstimate:
     deployment: Deployment
     calibration: PerformanceCalibration
     latency: InferenceLatency
-    call_s: Interval
+
+    @property
+    def call_s(self) -> Interval:
+        """Time of a call of average context [s]."""
+        return self.latency.call_s
 
     @property
     def fits(self) -> Truth:
@@ -100,15 +104,11 @@ def estimate_inference(
         deployment, calibration = with_tiers(deployment, calibration, tiers)
     running = fitting_sequences(workload, memory, tiers)
     latency = inference_latency(deployment, workload, serving, calibration, running)
-    call = latency
-    if workload.calls_per_task > 1:
-        if not is_plain(workload):
-            average = mean_call(workload)
-            call = inference_latency(deployment, average, serving, calibration, running)
-        latency = replace(latency, task_s=task_s(call.e2e_s, workload))
-    return InferenceEstimate(
-        setup, memory, tiers, deployment, calibration, latency, call_s=call.e2e_s
-    )
+    if workload.calls_per_task > 1 and not is_plain(workload):
+        average = mean_call(workload)
+        call = inference_latency(deployment, average, serving, calibration, running)
+        latency = replace(latency, average=call)
+    return InferenceEstimate(setup, memory, tiers, deployment, calibration, latency)
 
 
 def fitting_sequences(

@@ -62,10 +62,7 @@ class InferenceMemory:
     ``kv_cache_budget_bytes`` what weights and the parts that count against the share leave of it
     for caches, as long as everything together stays within the capacity. ``headroom_bytes`` is what
     the requested caches leave of that; ``fits`` says whether its value is not negative.
-    ``max_concurrency`` counts sequences of the workload's shape over all replicas, and
-    ``max_context_tokens`` the longest sequence at the workload's concurrency, up to what model and
-    settings allow (infinite where nothing bounds it). ``kv_cache_bytes_per_token`` is the size of
-    the next token at the workload's length, ``sequence_bytes`` that of a whole sequence,
+    ``sequence_bytes`` is the size of a whole sequence,
     ``draft_model_bytes`` a draft model with its caches (part of the runtime memory), and
     ``shared_bytes`` what sequences share of it; a running one lacks ``growing_bytes`` of a whole
     one on average; ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences
@@ -84,16 +81,11 @@ class InferenceMemory:
     weights_by_class_bytes: Mapping[TensorClass, Number]
     kv_cache_bytes: Interval
     activations_bytes: Interval
-    runtime_bytes: Interval
-    total_bytes: Interval
     capacity_bytes: Number
     usable_bytes: Number
     fits: Truth
     headroom_bytes: Interval
-    kv_cache_bytes_per_token: Number
     kv_cache_budget_bytes: Interval
-    max_concurrency: Interval
-    max_context_tokens: Interval
     host_bytes: Interval
     checkpoint_bytes: Number
     sequence_bytes: Number
@@ -112,6 +104,53 @@ class InferenceMemory:
     draft_model_bytes: Number = 0.0
 
     @cached_property
+    def runtime_bytes(self) -> Interval:
+        """What engine and driver hold beside tensors [B]."""
+        return independent_sum(
+            (self.libraries_bytes, self.slack_bytes, self.graphs_bytes, self.context_bytes)
+        )
+
+    @cached_property
+    def total_bytes(self) -> Interval:
+        """All that is held [B]."""
+        return independent_sum(
+            (self.weights_bytes, self.kv_cache_bytes, self.activations_bytes, self.runtime_bytes)
+        )
+
+    @cached_property
+    def kv_cache_bytes_per_token(self) -> Number:
+        """Size of the next token at the workload's length [B]."""
+        return full_bytes(self.plan.cache) + sum(self.growing_windows.values())
+
+    @cached_property
+    def cache_room_bytes(self) -> Interval:
+        """The room for caches with what the size of caches is off [B]."""
+        return uncertain_room(self.kv_cache_budget_bytes, self.engine.size_log_sigma)
+
+    @cached_property
+    def max_concurrency(self) -> Interval:
+        """Sequences of the workload's shape that there is room for, over all replicas [-]."""
+        return max_concurrency(
+            self.cache_room_bytes,
+            self.sequence_bytes,
+            self.shared_bytes,
+            self.prefill_bytes,
+            self.growing_bytes,
+            self.deployment.parallelism.data,
+        )
+
+    @cached_property
+    def max_context_tokens(self) -> Interval:
+        """The longest sequence at the workload's concurrency, infinite if unbounded [token]."""
+        return max_context_tokens(
+            self.plan.cache,
+            scale(self.cache_room_bytes, 1.0 / self.engine.cache_copies),
+            self.concurrency_per_replica,
+            self.step_tokens,
+            self.context_limit_tokens,
+        )
+
+    @cached_property
     def fits_certainty(self) -> Label:
         """Whether it fits in all of the interval: "yes", "likely", "unlikely" or "no"."""
         return certainty(self.headroom_bytes)
@@ -124,8 +163,9 @@ class InferenceMemory:
     @cached_property
     def kv_cache_capacity_tokens(self) -> Interval:
         """Tokens of all sequences of one replica that caches have room for [token]."""
-        room = uncertain_room(self.kv_cache_budget_bytes, self.engine.size_log_sigma)
-        return capacity_tokens(self.plan.cache, room, self.sequence_bytes, self.tokens)
+        return capacity_tokens(
+            self.plan.cache, self.cache_room_bytes, self.sequence_bytes, self.tokens
+        )
 
     @cached_property
     def allocated_bytes(self) -> Interval:
@@ -258,9 +298,7 @@ def _on_stage(
     cached = held_bytes(concurrency_per_replica, sequence - shared, growing) + shared + prefill
 
     slack = engine.slack(peak)
-    runtime = independent_sum((libraries, slack, graphs, context))
     weights, cache = engine.sized(plan.weights.total_bytes), engine.sized(cached)
-    total = independent_sum((weights, cache, activations, runtime))
     capacity = accelerator.memory_bytes
     inside = [libraries, slack, weights]
     for part, counts in (
@@ -279,8 +317,6 @@ def _on_stage(
         independent_sum((weights, activations, libraries, slack, graphs)),
     )
     headroom = shift(budget, -cached)
-    room = uncertain_room(budget, engine.size_log_sigma)
-    next_token = _next_token_bytes(layout, tokens)
     return InferenceMemory(
         deployment=deployment,
         workload=workload,
@@ -291,22 +327,11 @@ def _on_stage(
         weights_by_class_bytes=plan.weights.by_class_bytes,
         kv_cache_bytes=cache,
         activations_bytes=activations,
-        runtime_bytes=runtime,
-        total_bytes=total,
         capacity_bytes=capacity,
         usable_bytes=usable,
         fits=headroom.value >= 0.0,
         headroom_bytes=headroom,
-        kv_cache_bytes_per_token=next_token,
         kv_cache_budget_bytes=budget,
-        max_concurrency=max_concurrency(room, sequence, shared, prefill, growing, parallelism.data),
-        max_context_tokens=max_context_tokens(
-            layout,
-            scale(room, 1.0 / copies),
-            concurrency_per_replica,
-            shape.step_tokens,
-            context_limit(deployment, serving),
-        ),
         host_bytes=engine.sized(plan.weights.host_bytes + engine.host_pool_bytes),
         checkpoint_bytes=plan.weights.total_model_bytes,
         sequence_bytes=sequence,
@@ -426,10 +451,6 @@ def _shared_bytes(layout: CacheLayout, workload: InferenceWorkload, tokens: Numb
     block = layout.block_tokens * layout.context_ranks
     common = minimum(ratio * workload.input_tokens, maximum(tokens - 1, 0.0))
     return layout.full_bytes_per_token * layout.block_tokens * floor(common / block)
-
-
-def _next_token_bytes(layout: CacheLayout, tokens: Number) -> Number:
-    return full_bytes(layout) + sum(_growing_windows(layout, tokens).values())
 
 
 def _growing_windows(layout: CacheLayout, tokens: Number) -> dict[str, Number]:

@@ -25,9 +25,11 @@ from service.core.performance.inference.disaggregation import (
     pooled_open_load,
 )
 from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, fullest, open_load
+from service.core.performance.inference.phases import Phase, phase
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import Mix, Replica, Requests
 from service.core.performance.inference.speculation import Drafting
+from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.spread import TimeShares
 from service.core.performance.step import StepLoad, StepTime, rank_steps, step_time
@@ -36,64 +38,170 @@ from service.core.performance.work import rank_work
 
 
 @lightweight
-class Phase:
-    """A forward step seen on the roofline: where its time goes and which limit it meets.
-
-    ``bottleneck`` is "compute", "memory_bandwidth", "interconnect", "overhead" or "capacity".
-    """
-
-    bottleneck: str
-    step_s: Number
-    compute_bound_s: Number
-    memory_bound_s: Number
-    interconnect_s: Number
-    overhead_s: Number
-    flops: Number
-    memory_bytes: Number
-    peak_flops_per_s: Number
-    arithmetic_intensity_flop_per_byte: Number
-    ridge_point_flop_per_byte: Number
-
-
-@lightweight
 class InferenceLatency:
-    """What users of the deployment see, and why. Times [s], rates [1/s].
+    """What users of a deployment see, and why. Times [s], rates [1/s].
 
-    ``log_sigma`` are the spreads of times of decoding, of prompts (prefill) and of the rate
-    (throughput), by what each is spent on [-].
-
-    ``ttft_parts_s`` add up to the time to the first token; ``new_input_tokens`` of a prompt are
-    computed. ``peak_flops_per_s`` and ``memory_bandwidth_bytes_per_s`` bound the steps. ``full``
-    are the steps of a replica with all slots taken, ``pools`` stand in its place where prompts and
-    decoding are apart, and ``limit_requests_per_s`` bounds the rate where no rate of arrivals is
-    given. ``load`` is a replica under a rate, ``burst`` one to which requests come all at once;
-    None for others.
+    All follows from what ``replica`` carries, and from rates over all replicas:
+    ``saturation_per_s`` is the highest, ``closed_limit_per_s`` bounds those of a fixed number of
+    requests in flight. ``full`` are the steps of a replica with all slots taken, ``pools`` stand in
+    its place where prompts and decoding are apart. ``average`` is the call of average context,
+    where those of a task differ.
     """
 
-    ttft_s: Interval
-    tpot_s: Interval
-    e2e_s: Interval
-    task_s: Interval
-    output_tokens_per_s_per_accelerator: Interval
-    output_tokens_per_s: Interval
-    input_tokens_per_s: Interval
-    requests_per_s: Interval
-    saturation_requests_per_s: Interval
-    log_sigma: Mapping[str, Number]
-    running_sequences_per_replica: Number
-    waiting_requests: Number
-    replicas: int
-    peak_flops_per_s: Number
-    memory_bandwidth_bytes_per_s: Number
-    usage: Usage
-    state: SteadyState
-    load: OpenLoad | None
-    burst: Burst | None
-    ttft_parts_s: Mapping[str, Number]
-    new_input_tokens: Number
-    full: Mix | None
-    pools: Pools | None
-    limit_requests_per_s: Number | None
+    deployment: Deployment
+    workload: InferenceWorkload
+    calibration: PerformanceCalibration
+    replica: ReplicaLoad
+    saturation_per_s: Number
+    closed_limit_per_s: Number
+    full: Mix | None = None
+    pools: Pools | None = None
+    average: InferenceLatency | None = None
+
+    @property
+    def state(self) -> SteadyState:
+        """The replica in steady state."""
+        return self.replica.state
+
+    @property
+    def load(self) -> OpenLoad | None:
+        """The replica under a rate of arrivals; None without one."""
+        return self.replica if isinstance(self.replica, OpenLoad) else None
+
+    @property
+    def burst(self) -> Burst | None:
+        """The replica to which requests come all at once; None where they do not."""
+        return self.replica if isinstance(self.replica, Burst) else None
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the model [-]."""
+        return self.deployment.parallelism.data
+
+    @property
+    def later_tokens(self) -> Number:
+        """Tokens after the first [token]."""
+        return self.workload.output_tokens - 1.0
+
+    @property
+    def ttft_parts_s(self) -> Mapping[str, Number]:
+        """What adds up to the time to the first token [s]."""
+        return self.replica.ttft_parts_s
+
+    @property
+    def running_sequences_per_replica(self) -> Number:
+        """Requests that a replica works on [-]."""
+        return self.replica.running_sequences
+
+    @property
+    def waiting_requests(self) -> Number:
+        """Requests that wait for a slot, over all replicas [-]."""
+        return self.replica.waiting_requests * self.replicas
+
+    @property
+    def new_input_tokens(self) -> Number:
+        """Tokens of a prompt that are computed [token]."""
+        return new_input_tokens(self.workload)
+
+    @property
+    def limit_requests_per_s(self) -> Number | None:
+        """What bounds the rate where requests are always in flight; None for other loads [1/s]."""
+        return self.closed_limit_per_s if self.load is None and self.burst is None else None
+
+    @property
+    def memory_bandwidth_bytes_per_s(self) -> Number:
+        """What bounds steps that read memory [B/s]."""
+        return self.deployment.accelerator.memory_bandwidth_bytes_per_s
+
+    @property
+    def saturated(self) -> Truth:
+        """Whether requests come faster than they can be served, and wait without end."""
+        return False if self.load is None else self.load.saturated
+
+    @property
+    def mean_e2e_s(self) -> Number:
+        """Mean time of a request, infinite where requests wait without end [s]."""
+        mean_s = self.replica.mean_ttft_s + self.state.tpot_s * self.later_tokens
+        return where(self.saturated, inf, mean_s)
+
+    @cached_property
+    def peak_flops_per_s(self) -> Number:
+        """What bounds steps that compute [FLOP/s]."""
+        weights = self.deployment.precision.weights
+        multiplied = engine_precision(weights.matrix_precision, self.calibration.engine)
+        return peak_flops_per_s(self.deployment.accelerator, multiplied)[0]
+
+    @cached_property
+    def log_sigma(self) -> Mapping[str, Number]:
+        """Spreads of times of decoding, of prompts (prefill) and of the rate (throughput) [-]."""
+        return _log_sigma(self.deployment, self.calibration, self.state, self.later_tokens)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """How hard accelerators work."""
+        return _usage(
+            *(self.state, self.deployment, self.peak_flops_per_s),
+            *(self.replica.busy_ratio, self.later_tokens),
+        )
+
+    @cached_property
+    def _mean_ttft_s(self) -> Interval:
+        """Time to the first token as if nothing waited without end [s]."""
+        return from_log_sigma(self.replica.mean_ttft_s, self.log_sigma["prefill"])
+
+    @cached_property
+    def ttft_s(self) -> Interval:
+        """Time to the first token [s]."""
+        return without_end(self._mean_ttft_s, self.saturated)
+
+    @cached_property
+    def tpot_s(self) -> Interval:
+        """Time of each later token [s]."""
+        return from_log_sigma(self.state.tpot_s, self.log_sigma["decode"])
+
+    @cached_property
+    def e2e_s(self) -> Interval:
+        """Time of a whole request [s]."""
+        whole = independent_sum((self._mean_ttft_s, scale(self.tpot_s, self.later_tokens)))
+        return without_end(whole, self.saturated)
+
+    @cached_property
+    def call_s(self) -> Interval:
+        """Time of a call of average context [s]."""
+        return self.e2e_s if self.average is None else self.average.e2e_s
+
+    @cached_property
+    def task_s(self) -> Interval:
+        """Time of a whole task: its calls, and tools between them [s]."""
+        return task_s(self.call_s, self.workload)
+
+    @cached_property
+    def requests_per_s(self) -> Interval:
+        """Requests that end, over all replicas [1/s]."""
+        rate = self.replica.requests_per_s * self.replicas
+        return from_log_sigma(rate, self.log_sigma["throughput"])
+
+    @cached_property
+    def saturation_requests_per_s(self) -> Interval:
+        """The most that can end [1/s]."""
+        return from_log_sigma(self.saturation_per_s, self.log_sigma["throughput"])
+
+    @cached_property
+    def output_tokens_per_s(self) -> Interval:
+        """Tokens that come out, over all replicas [token/s]."""
+        return scale(self.requests_per_s, self.workload.output_tokens)
+
+    @cached_property
+    def output_tokens_per_s_per_accelerator(self) -> Interval:
+        """The same by accelerator [token/s]."""
+        count = self.deployment.parallelism.accelerator_count
+        return scale(self.output_tokens_per_s, 1.0 / count)
+
+    @cached_property
+    def input_tokens_per_s(self) -> Interval:
+        """Tokens that go in, over all replicas [token/s]."""
+        workload = self.workload
+        return scale(self.requests_per_s, workload.input_tokens + workload.encoded_tokens)
 
     @cached_property
     def output_tokens_per_s_per_user(self) -> Interval:
@@ -112,7 +220,7 @@ class InferenceLatency:
         return self._phase(self.state.decode, starved)
 
     def _phase(self, step: StepTime, starved: Truth) -> Phase:
-        return _phase(step, self.peak_flops_per_s, self.memory_bandwidth_bytes_per_s, starved)
+        return phase(step, self.peak_flops_per_s, self.memory_bandwidth_bytes_per_s, starved)
 
 
 def inference_latency(
@@ -181,7 +289,7 @@ def inference_latency(
         rate = workload.requests_per_s / replicas
         load = open_load(replica, slots, rate, prefill, full, full_per_s)
     saturation_per_s = maximum(full_per_s, load.state.requests_per_s) * replicas
-    return _latency(
+    return InferenceLatency(
         deployment, workload, calibration, load, saturation_per_s, saturation_per_s, full=full
     )
 
@@ -263,63 +371,8 @@ def _disaggregated(
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
     limits_per_s = pools.saturation_per_s, pools.closed_limit_per_s
-    return _latency(deployment, workload, replica.calibration, load, *limits_per_s, pools=pools)
-
-
-def _latency(
-    deployment: Deployment,
-    workload: InferenceWorkload,
-    calibration: PerformanceCalibration,
-    load: ReplicaLoad,
-    saturation_per_s: Number,
-    closed_limit_per_s: Number,
-    full: Mix | None = None,
-    pools: Pools | None = None,
-) -> InferenceLatency:
-    """What users see, from the load of a replica; limits are of all replicas [1/s]."""
-    state, arrivals = load.state, load if isinstance(load, OpenLoad) else None
-    burst = load if isinstance(load, Burst) else None
-    parallelism, accelerator = deployment.parallelism, deployment.accelerator
-    replicas = parallelism.data
-    later_tokens = workload.output_tokens - 1.0
-    saturated: Truth = False if arrivals is None else arrivals.saturated
-    spread = _log_sigma(deployment, calibration, state, later_tokens)
-    ttft = from_log_sigma(load.mean_ttft_s, spread["prefill"])
-    tpot = from_log_sigma(state.tpot_s, spread["decode"])
-    e2e = without_end(independent_sum((ttft, scale(tpot, later_tokens))), saturated)
-    ttft = without_end(ttft, saturated)
-    rate_sigma = spread["throughput"]
-    requests_per_s = from_log_sigma(load.requests_per_s * replicas, rate_sigma)
-    multiplied = engine_precision(deployment.precision.weights.matrix_precision, calibration.engine)
-    peak, _ = peak_flops_per_s(accelerator, multiplied)
-    output_tokens_per_s = scale(requests_per_s, workload.output_tokens)
     return InferenceLatency(
-        ttft_s=ttft,
-        tpot_s=tpot,
-        e2e_s=e2e,
-        task_s=scale(e2e, workload.calls_per_task),
-        output_tokens_per_s_per_accelerator=scale(
-            output_tokens_per_s, 1.0 / parallelism.accelerator_count
-        ),
-        output_tokens_per_s=output_tokens_per_s,
-        input_tokens_per_s=scale(requests_per_s, workload.input_tokens + workload.encoded_tokens),
-        requests_per_s=requests_per_s,
-        saturation_requests_per_s=from_log_sigma(saturation_per_s, rate_sigma),
-        log_sigma=spread,
-        running_sequences_per_replica=load.running_sequences,
-        waiting_requests=load.waiting_requests * replicas,
-        replicas=replicas,
-        peak_flops_per_s=peak,
-        memory_bandwidth_bytes_per_s=accelerator.memory_bandwidth_bytes_per_s,
-        usage=_usage(state, deployment, peak, load.busy_ratio, later_tokens),
-        state=state,
-        load=arrivals,
-        burst=burst,
-        ttft_parts_s=load.ttft_parts_s,
-        new_input_tokens=new_input_tokens(workload),
-        full=full,
-        pools=pools,
-        limit_requests_per_s=closed_limit_per_s if arrivals is None and burst is None else None,
+        deployment, workload, replica.calibration, load, *limits_per_s, pools=pools
     )
 
 
@@ -384,36 +437,6 @@ def _drafting(
             *(work, deployment.accelerator, parallelism, calibration), serving.flash_attention
         )
     return Drafting(steps, speculation.draft_tokens, speculation.acceptance_ratio)
-
-
-def _phase(
-    step: StepTime, peak_flops: Number, bandwidth_bytes_per_s: Number, starved: Truth
-) -> Phase:
-    memory_bound_s = step.work_s - step.compute_bound_s
-    parts = {
-        "compute": step.compute_bound_s,
-        "memory_bandwidth": memory_bound_s,
-        "interconnect": step.interconnect_s,
-        "overhead": step.overhead_s,
-    }
-    # With arrays of configurations there is no one bottleneck to name; the parts tell.
-    single = not hasattr(step.total_s, "shape")
-    bottleneck = max(parts, key=lambda part: parts[part]) if single else "varies"
-    if single and starved:
-        bottleneck = "capacity"
-    return Phase(
-        bottleneck=bottleneck,
-        step_s=step.total_s,
-        compute_bound_s=step.compute_bound_s,
-        memory_bound_s=memory_bound_s,
-        interconnect_s=step.interconnect_s,
-        overhead_s=step.overhead_s,
-        flops=step.flops,
-        memory_bytes=step.memory_bytes,
-        peak_flops_per_s=peak_flops,
-        arithmetic_intensity_flop_per_byte=step.flops / step.memory_bytes,
-        ridge_point_flop_per_byte=peak_flops / bandwidth_bytes_per_s,
-    )
 
 
 def _usage(
