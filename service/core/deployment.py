@@ -92,9 +92,9 @@ class Link:
     latency_s: Number = field(metadata=FIGURE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Accelerator:
-    """An accelerator as the computation sees it.
+    """An accelerator as the computation sees it; compared by identity, as models are.
 
     ``peak_flops_per_s`` is dense, by precision ("fp32", "tf32", "bf16", "fp16", "fp8", "int8",
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe

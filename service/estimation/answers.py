@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain
 from math import isfinite
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypeVar
 
@@ -341,7 +342,10 @@ def explanation(steps: Iterable[Step]) -> list[ExplanationStep]:
         {
             "name": step.formula.name,
             "formula": step.formula.expression,
-            "inputs": {name: _plain(value) for name, value in step.inputs.items()},
+            "inputs": {
+                name: given if isinstance(given, str) else _finite(given)
+                for name, given in step.inputs.items()
+            },
             "value": _finite(step.value),
             "unit": step.formula.unit,
             "source": step.formula.source,
@@ -361,10 +365,6 @@ def warning_entries(warnings: Iterable[EstimateWarning]) -> list[Remark]:
 def frame(catalog_revision: int) -> Traced:
     """What every answer starts with: the two things that make it repeatable."""
     return {"catalog_revision": catalog_revision, "engine_version": ENGINE_VERSION}
-
-
-def _plain(value: Any) -> float | str | None:
-    return value if isinstance(value, str) else _finite(value)
 
 
 def _finite(value: Any) -> float | None:
@@ -422,11 +422,8 @@ def provenance(
     Parameters are those of :func:`grounds`.
     """
     used = tuple(entries)
-    origins = [_origins(entry, untold) for _, entry in used]
-    told: Provenance = {
-        "sources": sorted({source for sources, _ in origins for source in sources}),
-        "assumed": list(dict.fromkeys(one for _, assumed in origins for one in assumed)),
-    }
+    sources, assumed = _origins_of(tuple(entry for _, entry in used), untold)
+    told: Provenance = {"sources": list(sources), "assumed": list(assumed)}
     if detail.has("provenance"):
         told["entries"] = [
             entry_provenance(snapshot, collection, entry) for collection, entry in used
@@ -445,6 +442,16 @@ def together(found: Iterable[Provenance]) -> Provenance:
     for part in parts:
         entries += [entry for entry in part.get("entries", ()) if entry not in entries]
     return {**told, "entries": entries} if entries else told
+
+
+@lru_cache(maxsize=1024)
+def _origins_of(
+    entries: tuple[Entry[Any], ...], untold: frozenset[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sources of the figures of entries, and their assumed figures, each once."""
+    origins = [_origins(entry, untold) for entry in entries]
+    sources, assumed = (chain(*found) for found in zip(*origins, ((), ()), strict=True))
+    return tuple(sorted(set(sources))), tuple(dict.fromkeys(assumed))
 
 
 @lru_cache(maxsize=1024)

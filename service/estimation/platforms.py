@@ -259,6 +259,16 @@ def sited(
     snapshot
         The catalog, whose classes of sites have a PUE.
     """
+    return _sited(snapshot, region, machine, asked)
+
+
+@derived(most=1024)
+def _sited(
+    snapshot: CatalogSnapshot,
+    region: Entry[Region],
+    machine: Entry[Machine] | None,
+    asked: FacilityRequest,
+) -> Sited:
     platform = None if machine is None else machine.value.platform
     class_ = asked.site_class or (None if platform is None else platform.site_class)
     known = snapshot.calibrations.get(f"{SITE_CLASS}{class_}")

@@ -8,12 +8,12 @@ operators per unit of IT energy and follows that.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from service.core.deployment import Accelerator, Region
 from service.core.explanation import Formula, paths
 from service.core.impacts.infrastructure import Infrastructure, Making, making
 from service.core.interval import Interval, independent_sum, product, quotient, scale
+from service.core.lightweight import computed_once
 
 #: Paths start at a ``Footprint``.
 FOOTPRINT = (
@@ -126,86 +126,86 @@ class Footprint:
     infrastructure: Infrastructure
     made: Making
 
-    @cached_property
+    @computed_once
     def facility_energy_kwh(self) -> Interval:
         """Energy with the building's overhead [kWh]."""
         return product(self.it_energy_kwh, self.region.pue_ratio)
 
-    @cached_property
+    @computed_once
     def worn_ratio(self) -> Interval | None:
         """Share of the hardware's service life that the time takes up [-]."""
         hours = self.accelerator_hours
         return None if hours is None else quotient(hours, self.made.service_hours)
 
-    @cached_property
+    @computed_once
     def operational_location_gco2e(self) -> Interval | None:
         """Carbon of the electricity, as the grid is [gCO2e]."""
         return _times(self.facility_energy_kwh, self.region.grid_gco2e_per_kwh)
 
-    @cached_property
+    @computed_once
     def operational_market_gco2e(self) -> Interval | None:
         """Carbon of the electricity by contract [gCO2e]."""
         return _times(self.facility_energy_kwh, self.region.market_gco2e_per_kwh)
 
-    @cached_property
+    @computed_once
     def marginal_signal_gco2e(self) -> Interval | None:
         """What the grid would emit less without it [gCO2e]."""
         return _times(self.facility_energy_kwh, self.region.marginal_gco2e_per_kwh)
 
-    @cached_property
+    @computed_once
     def embodied_gco2e(self) -> Interval | None:
         """Carbon of making what is worn [gCO2e]."""
         unit = self.made.embodied_kgco2e
         return _times(self.worn_ratio, None if unit is None else scale(unit, 1000.0))
 
-    @cached_property
+    @computed_once
     def total_location_gco2e(self) -> Interval | None:
         """Electricity, as the grid is, and making [gCO2e]."""
         return _sum(self.operational_location_gco2e, self.embodied_gco2e)
 
-    @cached_property
+    @computed_once
     def water_on_site_l(self) -> Interval | None:
         """Water for cooling [L]."""
         return _times(self.it_energy_kwh, self.region.wue_l_per_kwh)
 
-    @cached_property
+    @computed_once
     def water_off_site_l(self) -> Interval | None:
         """Water that making the electricity evaporates [L]."""
         return _times(self.facility_energy_kwh, self.region.ewif_l_per_kwh)
 
-    @cached_property
+    @computed_once
     def water_total_l(self) -> Interval | None:
         """Both [L]."""
         return _sum(self.water_on_site_l, self.water_off_site_l)
 
-    @cached_property
+    @computed_once
     def water_stress_weighted_l(self) -> Interval | None:
         """Water, weighted by how scarce it is there [L]."""
         return _times(self.water_total_l, self.region.water_stress_ratio)
 
-    @cached_property
+    @computed_once
     def e_waste_kg(self) -> Interval | None:
         """Mass of what is worn and not used again [kg]."""
         waste = _times(self.worn_ratio, self.made.mass_kg)
         return None if waste is None else scale(waste, 1.0 - self.infrastructure.reused_ratio)
 
-    @cached_property
+    @computed_once
     def primary_energy_electricity_mj(self) -> Interval | None:
         """Primary energy of the electricity [MJ]."""
         return _times(self.facility_energy_kwh, self.primary_energy_mj_per_kwh)
 
-    @cached_property
+    @computed_once
     def primary_energy_mj(self) -> Interval | None:
         """Primary energy of electricity and making [MJ]."""
         making_mj = _times(self.worn_ratio, self.made.primary_energy_mj)
         return _sum(self.primary_energy_electricity_mj, making_mj)
 
-    @cached_property
+    @computed_once
     def abiotic_depletion_hardware_kgsbeq(self) -> Interval | None:
         """Depletion of elements by making what is worn [kgSbeq]."""
         return _times(self.worn_ratio, self.made.adpe_kgsbeq)
 
-    @cached_property
+    @computed_once
     def abiotic_depletion_kgsbeq(self) -> Interval | None:
         """Depletion by electricity and making; without the grid's it is unknown [kgSbeq]."""
         drawn = _times(self.facility_energy_kwh, self.region.adpe_kgsbeq_per_kwh)

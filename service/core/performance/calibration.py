@@ -190,9 +190,11 @@ class PowerModel:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PerformanceCalibration:
     """The efficiencies that apply to one deployment, and where they come from.
+
+    Compared by identity, as models are.
 
     ``corrections`` are what own measurements of its kind say about the times that follow. Spreads
     are those of kernels that are known; ``widening`` says by what a time has more, by what it is

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import NamedTuple
+
+from numpy import ndarray
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, Truth, everywhere, maximum, minimum
@@ -271,6 +274,19 @@ def rank_steps(
     ----------
     Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785.
     """
+    if isinstance(accelerator.memory_bandwidth_bytes_per_s, ndarray):
+        # Those of a search are asked for once, and large.
+        return _rank_steps(work, accelerator, parallelism, calibration, fused)
+    return _kept_steps(work, accelerator, parallelism, calibration, fused)
+
+
+def _rank_steps(
+    work: RankWork,
+    accelerator: Accelerator,
+    parallelism: Parallelism,
+    calibration: PerformanceCalibration,
+    fused: bool | None,
+) -> RankSteps:
     hardware, engine = calibration.hardware, calibration.engine
     sizes = work_sizes(work.products, work.activation_bytes * engine.result_ratio)
     experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
@@ -339,6 +355,9 @@ def rank_steps(
         whole_expert_tiles=engine.whole_expert_tiles,
         prompt_launch_count=_prompt_launch_count(work, engine),
     )
+
+
+_kept_steps = lru_cache(maxsize=512)(_rank_steps)
 
 
 def step_time(

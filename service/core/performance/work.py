@@ -110,9 +110,11 @@ class AttentionWork:
         return self.cache_bytes_per_token * (read + 2.0 * regrown)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RankWork:
     """All work of a forward step on the ranks of one tensor-parallel group, over full depth.
+
+    Compared by identity, as models are.
 
     ``encoder`` is the work on what an encoder reads, once for each request, ``images`` that on the
     patches of its images, ``audio`` that on the positions of its audio. ``held_experts`` are the

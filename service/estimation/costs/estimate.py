@@ -147,8 +147,10 @@ def resolve_prices(
     Rejected
         If the instance is unknown or has other accelerators.
     """
-    warnings: list[EstimateWarning] = []
-    rental = _rental(asked, accelerator.id, parallelism, region, snapshot, warnings)
+    rental, warnings = _rental(
+        *(snapshot, asked, accelerator.id, region),
+        *(parallelism.accelerator_count, parallelism.tensor),
+    )
     entries: list[tuple[str, Entry[Any]]] = []
     if rental is not None and rental.instance is not None:
         entries.append(("instances", rental.instance))
@@ -168,7 +170,7 @@ def resolve_prices(
         if asked.electricity_usd_per_kwh is None
         else exact(asked.electricity_usd_per_kwh),
         usd_per_tco2e=asked.usd_per_tco2e,
-        warnings=tuple(warnings),
+        warnings=warnings,
         entries=tuple(entries),
     )
 
@@ -278,22 +280,23 @@ def _rented(rental: Rental) -> Rented:
     }
 
 
+@derived(most=1024)
 def _rental(
+    snapshot: CatalogSnapshot,
     asked: CostRequest,
     accelerator_id: str,
-    parallelism: Parallelism,
     region: Entry[Region],
-    snapshot: CatalogSnapshot,
-    warnings: list[EstimateWarning],
-) -> Rental | None:
-    count, group = parallelism.accelerator_count, parallelism.tensor
-    chosen = None
-    if asked.instance is not None:
-        chosen = _named_instance(asked.instance, accelerator_id, snapshot)
+    count: int,
+    group: int,
+) -> tuple[Rental | None, tuple[EstimateWarning, ...]]:
+    """What so many accelerators in groups are rented for, and what to say of it."""
+    warnings: list[EstimateWarning] = []
+    name = asked.instance
+    chosen = None if name is None else _named_instance(name, accelerator_id, snapshot)
     if asked.usd_per_accelerator_hour is not None:
         rent = exact(asked.usd_per_accelerator_hour)
-        instances = chosen.value.needed(count) if chosen else None
-        return Rental(count, rent, chosen, instances, None, None, None)
+        units = chosen.value.needed(count) if chosen else None
+        return Rental(count, rent, chosen, units, None, None, None), ()
     offers = (chosen,) if chosen else _offers(snapshot, accelerator_id, region)
     if chosen is not None and chosen.value.accelerators < min(group, count):
         message = (
@@ -318,7 +321,7 @@ def _rental(
                 "your own price"
             )
             warnings.append(EstimateWarning("price_unknown", message))
-        return None
+        return None, tuple(warnings)
     _, offer, price = min(priced, key=lambda one: one[0])
     rent = exact(price.usd_per_hour)
     if price.region is not None and price.region != region.id:
@@ -330,10 +333,9 @@ def _rental(
         )
         warnings.append(EstimateWarning("price_of_another_region", message))
     warnings += _age_warnings(offer, price, kind, snapshot)
-    instances = offer.value.needed(count)
-    return Rental(
-        instances, rent, _at_price(offer, price, kind), instances, kind, price.region, price.date
-    )
+    units, taken = offer.value.needed(count), _at_price(offer, price, kind)
+    rental = Rental(units, rent, taken, units, kind, price.region, price.date)
+    return rental, tuple(warnings)
 
 
 def _age_warnings(

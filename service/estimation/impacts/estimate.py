@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from service.catalog.entries.entry import Entry
@@ -206,7 +206,7 @@ def deployment_impacts(
             ),
         )
     energy = inference_energy(computed.estimate, around)
-    made = making(accelerator, around)
+    made = _made(accelerator, around)
     footprints = inference_footprints(energy, made, region.value, around)
     per_request, per_hour = footprints.request, footprints.hour
     per_token = 1.0 / _tokens_per_request(computed)
@@ -266,6 +266,8 @@ def _tokens_per_request(computed: ComputedDeployment) -> float:
     """Tokens that a request is counted by: those that it generates, else those that it reads."""
     workload = computed.resolved.workload
     return float(workload.output_tokens if computed.generates else workload.input_tokens)
+#: Making of a single accelerator is the same for all loads of it.
+_made = lru_cache(maxsize=512)(making)
 
 
 def _given(

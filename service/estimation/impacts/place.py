@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from service.catalog.entries.entry import Entry
@@ -161,20 +162,37 @@ def footprint_warnings(
 ) -> tuple[EstimateWarning, ...]:
     """What a careful colleague would say about a footprint's factors, of figures that are told."""
     every = detail.has("impacts.breakdown")
+    unknown = tuple(
+        name
+        for name, factor in _UNKNOWN.items()
+        if (every or name in _ALWAYS_TOLD)
+        and getattr(region.value, factor, None) is None
+        and getattr(result, name) is None
+    )
+    unmade = result.made.embodied_kgco2e is None
+    return _factor_warnings(unknown, unmade, accelerator, region, year)
+
+
+@lru_cache(maxsize=1024)
+def _factor_warnings(
+    unknown: tuple[str, ...],
+    unmade: bool,
+    accelerator: Entry[Accelerator] | None,
+    region: Entry[Region],
+    year: int | None,
+) -> tuple[EstimateWarning, ...]:
+    """What to say of figures that are unknown or stand in, and of an unknown making."""
     found = [
         _contracts_unknown(region)
         if name == "operational_market_gco2e" and region.value.carbon_free_energy_ratio is not None
         else EstimateWarning(
             "unknown_factor",
-            unpublished(factor, region.id),
+            unpublished(_UNKNOWN[name], region.id),
             _WHERE_TOLD.get(name, name),
         )
-        for name, factor in _UNKNOWN.items()
-        if (every or name in _ALWAYS_TOLD)
-        and getattr(result, name) is None
-        and getattr(region.value, factor, None) is None
+        for name in unknown
     ]
-    if result.made.embodied_kgco2e is None:
+    if unmade:
         found.append(
             EstimateWarning(
                 "unknown_factor",

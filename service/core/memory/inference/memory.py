@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
@@ -23,7 +22,7 @@ from service.core.interval import (
     shift,
     shortfall,
 )
-from service.core.lightweight import lightweight
+from service.core.lightweight import computed_once, lightweight
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import (
     StepShape,
@@ -103,31 +102,31 @@ class InferenceMemory:
     slack_bytes: Interval
     draft_model_bytes: Number = 0.0
 
-    @cached_property
+    @computed_once
     def runtime_bytes(self) -> Interval:
         """What engine and driver hold beside tensors [B]."""
         return independent_sum(
             (self.libraries_bytes, self.slack_bytes, self.graphs_bytes, self.context_bytes)
         )
 
-    @cached_property
+    @computed_once
     def total_bytes(self) -> Interval:
         """All that is held [B]."""
         return independent_sum(
             (self.weights_bytes, self.kv_cache_bytes, self.activations_bytes, self.runtime_bytes)
         )
 
-    @cached_property
+    @computed_once
     def kv_cache_bytes_per_token(self) -> Number:
         """Size of the next token at the workload's length [B]."""
         return full_bytes(self.plan.cache) + sum(self.growing_windows.values())
 
-    @cached_property
+    @computed_once
     def cache_room_bytes(self) -> Interval:
         """The room for caches with what the size of caches is off [B]."""
         return uncertain_room(self.kv_cache_budget_bytes, self.engine.size_log_sigma)
 
-    @cached_property
+    @computed_once
     def max_concurrency(self) -> Interval:
         """Sequences of the workload's shape that there is room for, over all replicas [-]."""
         return max_concurrency(
@@ -139,7 +138,7 @@ class InferenceMemory:
             self.deployment.parallelism.data,
         )
 
-    @cached_property
+    @computed_once
     def max_context_tokens(self) -> Interval:
         """The longest sequence at the workload's concurrency, infinite if unbounded [token]."""
         return max_context_tokens(
@@ -150,34 +149,34 @@ class InferenceMemory:
             self.context_limit_tokens,
         )
 
-    @cached_property
+    @computed_once
     def fits_certainty(self) -> Label:
         """Whether it fits in all of the interval: "yes", "likely", "unlikely" or "no"."""
         return certainty(self.headroom_bytes)
 
-    @cached_property
+    @computed_once
     def shortfall_bytes(self) -> Interval:
         """What is missing where it does not fit [B]."""
         return shortfall(self.headroom_bytes)
 
-    @cached_property
+    @computed_once
     def kv_cache_capacity_tokens(self) -> Interval:
         """Tokens of all sequences of one replica that caches have room for [token]."""
         return capacity_tokens(
             self.plan.cache, self.cache_room_bytes, self.sequence_bytes, self.tokens
         )
 
-    @cached_property
+    @computed_once
     def allocated_bytes(self) -> Interval:
         """What tensors take at the peak of a step [B]."""
         return independent_sum((self.weights_bytes, self.kv_cache_bytes, self.activations_bytes))
 
-    @cached_property
+    @computed_once
     def reserved_bytes(self) -> Interval:
         """The same with what the allocator holds beyond it, captured graphs included [B]."""
         return independent_sum((self.allocated_bytes, self.slack_bytes, self.graphs_bytes))
 
-    @cached_property
+    @computed_once
     def process_bytes(self) -> Interval:
         """What the process holds, whose caches may fill its share whatever the load [B]."""
         engine = self.engine

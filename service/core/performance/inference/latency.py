@@ -7,7 +7,6 @@ TPOT = (E2E − TTFT) / (output tokens − 1); E2E = TTFT + (output tokens − 1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from math import inf
 
 from numpy import ndarray
@@ -15,7 +14,7 @@ from numpy import ndarray
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, Truth, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
-from service.core.lightweight import lightweight
+from service.core.lightweight import computed_once, lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, closed_loop
 from service.core.performance.inference.burst import Burst, burst_load
@@ -124,19 +123,19 @@ class InferenceLatency:
         mean_s = self.replica.mean_ttft_s + self.state.tpot_s * self.later_tokens
         return where(self.saturated, inf, mean_s)
 
-    @cached_property
+    @computed_once
     def peak_flops_per_s(self) -> Number:
         """What bounds steps that compute [FLOP/s]."""
         weights = self.deployment.precision.weights
         multiplied = engine_precision(weights.matrix_precision, self.calibration.engine)
         return peak_flops_per_s(self.deployment.accelerator, multiplied)[0]
 
-    @cached_property
+    @computed_once
     def log_sigma(self) -> Mapping[str, Number]:
         """Spreads of times of decoding, of prompts (prefill) and of the rate (throughput) [-]."""
         return _log_sigma(self.deployment, self.calibration, self.state, self.later_tokens)
 
-    @cached_property
+    @computed_once
     def usage(self) -> Usage:
         """How hard accelerators work."""
         return _usage(
@@ -144,76 +143,76 @@ class InferenceLatency:
             *(self.replica.busy_ratio, self.later_tokens),
         )
 
-    @cached_property
+    @computed_once
     def _mean_ttft_s(self) -> Interval:
         """Time to the first token as if nothing waited without end [s]."""
         return from_log_sigma(self.replica.mean_ttft_s, self.log_sigma["prefill"])
 
-    @cached_property
+    @computed_once
     def ttft_s(self) -> Interval:
         """Time to the first token [s]."""
         return without_end(self._mean_ttft_s, self.saturated)
 
-    @cached_property
+    @computed_once
     def tpot_s(self) -> Interval:
         """Time of each later token [s]."""
         return from_log_sigma(self.state.tpot_s, self.log_sigma["decode"])
 
-    @cached_property
+    @computed_once
     def e2e_s(self) -> Interval:
         """Time of a whole request [s]."""
         whole = independent_sum((self._mean_ttft_s, scale(self.tpot_s, self.later_tokens)))
         return without_end(whole, self.saturated)
 
-    @cached_property
+    @computed_once
     def call_s(self) -> Interval:
         """Time of a call of average context [s]."""
         return self.e2e_s if self.average is None else self.average.e2e_s
 
-    @cached_property
+    @computed_once
     def task_s(self) -> Interval:
         """Time of a whole task: its calls, and tools between them [s]."""
         return task_s(self.call_s, self.workload)
 
-    @cached_property
+    @computed_once
     def requests_per_s(self) -> Interval:
         """Requests that end, over all replicas [1/s]."""
         rate = self.replica.requests_per_s * self.replicas
         return from_log_sigma(rate, self.log_sigma["throughput"])
 
-    @cached_property
+    @computed_once
     def saturation_requests_per_s(self) -> Interval:
         """The most that can end [1/s]."""
         return from_log_sigma(self.saturation_per_s, self.log_sigma["throughput"])
 
-    @cached_property
+    @computed_once
     def output_tokens_per_s(self) -> Interval:
         """Tokens that come out, over all replicas [token/s]."""
         return scale(self.requests_per_s, self.workload.output_tokens)
 
-    @cached_property
+    @computed_once
     def output_tokens_per_s_per_accelerator(self) -> Interval:
         """The same by accelerator [token/s]."""
         count = self.deployment.parallelism.accelerator_count
         return scale(self.output_tokens_per_s, 1.0 / count)
 
-    @cached_property
+    @computed_once
     def input_tokens_per_s(self) -> Interval:
         """Tokens that go in, over all replicas [token/s]."""
         workload = self.workload
         return scale(self.requests_per_s, workload.input_tokens + workload.encoded_tokens)
 
-    @cached_property
+    @computed_once
     def output_tokens_per_s_per_user(self) -> Interval:
         """Tokens that a user sees in a second once they come [token/s]."""
         return quotient(exact(1.0), self.tpot_s)
 
-    @cached_property
+    @computed_once
     def prefill(self) -> Phase:
         """A step of a prompt's chunk."""
         return self._phase(self.state.prefill, False)
 
-    @cached_property
+    @computed_once
     def decode(self) -> Phase:
         """A step of decoding sequences; more that wait than run lack room for their caches."""
         starved = self.waiting_requests > self.running_sequences_per_replica * self.replicas

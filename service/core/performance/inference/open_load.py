@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from math import inf
 
 from service.core.elementwise import Number, Truth, both, everywhere, exp, maximum, minimum, where
-from service.core.lightweight import lightweight
+from service.core.lightweight import computed_once, lightweight
 from service.core.performance.inference.batching import SteadyState, own_prompts_s
 from service.core.performance.inference.percentiles import (
     Percentiles,
@@ -78,7 +78,7 @@ class OpenLoad(ReplicaLoad):
     prompt_queue: Queue | None = None
     slot_queue: Queue | None = None
 
-    @cached_property
+    @computed_once
     def of_users(self) -> TimesOfUsers:
         """All percentiles."""
         return self.times()
