@@ -368,8 +368,7 @@ def frame(catalog_revision: int) -> Traced:
 
 
 def _finite(value: Any) -> float | None:
-    number = float(value)
-    return number if isfinite(number) else None
+    return number if isfinite(number := float(value)) else None
 
 
 def grounds(
