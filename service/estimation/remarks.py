@@ -229,7 +229,7 @@ def _in_answer(answer: Mapping[str, Any], kind: Any, names: tuple[str, ...]) -> 
 
 def _is_there(answer: Any, path: _Path) -> bool:
     for part in path:
-        if not isinstance(answer, Mapping) or part not in answer:
+        if not isinstance(answer, dict) or part not in answer:
             return False
         answer = answer[part]
     return True

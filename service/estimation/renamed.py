@@ -84,7 +84,7 @@ def _named(value: Any, field: str = "", depth: int = 0) -> Iterator[tuple[str, s
         for name in value.__class__.model_fields:
             if name in value.model_fields_set:
                 yield from _named(getattr(value, name), name, depth + 1)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for name, part in value.items():
             if field == _BY_ACCELERATOR:
                 yield "accelerators", str(name)

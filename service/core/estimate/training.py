@@ -7,11 +7,10 @@ whose figures are arrays with an element a run.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-
-import numpy as np
+from math import inf
 
 from service.core.deployment import Deployment, Region
-from service.core.elementwise import Number, maximum
+from service.core.elementwise import Number, everywhere, maximum
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.impacts.training_energy import TrainingEnergy, training_energy
@@ -161,7 +160,7 @@ def training_footprints(
         return footprint(kwh, hours, None, region, infrastructure, made)
 
     whole = None
-    if run is not None and energy.run_kwh is not None and np.all(np.isfinite(run.wall_s.value)):
+    if run is not None and energy.run_kwh is not None and everywhere(run.wall_s.value < inf):
         whole = worn(energy.run_kwh, run.accelerator_hours)
     return TrainingFootprints(
         step=worn(energy.step_kwh, energy.step_hours),

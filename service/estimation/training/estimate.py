@@ -143,7 +143,7 @@ def training_estimate(
             *learnt_steps(resolved.learnt),
             *explain(memory, MEMORY),
             *run_steps(speed),
-            *impacts.steps,
+            *impacts.steps(),
             *explain(costed, COSTS),
         )
         return found + (rules.steps if rules is not None else ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from service.catalog.entries.entry import Entry
@@ -26,7 +27,7 @@ _WATT_HOURS = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class TrainingImpacts:
-    """Energy and impacts shaped for the answer, with how they came about.
+    """Energy and impacts shaped for the answer; ``steps`` tells on demand how they came about.
 
     Both are None where the power of the hardware is unknown; the run's are None without one, or
     where it never ends.
@@ -34,7 +35,7 @@ class TrainingImpacts:
 
     energy: answers.TrainingEnergy | None
     impacts: answers.TrainingImpacts | None
-    steps: tuple[Step, ...]
+    steps: Callable[[], tuple[Step, ...]]
     warnings: tuple[EstimateWarning, ...]
 
 
@@ -63,7 +64,7 @@ def training_impacts(
             f"the thermal design power of {accelerator.id} is unknown, and energy and footprint "
             "with it"
         )
-        return TrainingImpacts(None, None, (), (EstimateWarning("power_unknown", message),))
+        return TrainingImpacts(None, None, tuple, (EstimateWarning("power_unknown", message),))
     energy = run_energy(speed, around)
     footprints = training_footprints(speed, energy, region.value, around)
     per_step, whole = footprints.step, footprints.run
@@ -77,7 +78,7 @@ def training_impacts(
             "per_day": basis(footprints.hour, detail=detail)(_HOURS_PER_DAY),
             "run": None if whole is None else basis(whole, detail=detail)(1.0),
         },
-        steps=(
+        steps=lambda: (
             *explain(energy, (*POWER, *TRAINING)),
             *explain(per_step if whole is None else whole, FOOTPRINT),
         ),

@@ -285,7 +285,9 @@ def _on_stage(
     overheads: TrainingOverheads,
     beside: Beside = NOTHING,
 ) -> TrainingMemory:
-    framework = overheads.of(settings.release).allocating(settings.expandable_segments)
+    framework = overheads.of(settings.release)
+    if settings.expandable_segments:
+        framework = framework.expanding
     deployment = framework.as_held(deployment, settings)
     architecture, parallelism = deployment.architecture, deployment.parallelism
     structural = settings.structural

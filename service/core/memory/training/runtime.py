@@ -11,7 +11,7 @@ from service.core.elementwise import Number
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, from_log_sigma
 from service.core.learning import Correction
-from service.core.lightweight import lightweight
+from service.core.lightweight import computed_once, lightweight
 from service.core.memory.training.activations import LayerMaking
 from service.core.memory.training.settings import TrainingSettings
 
@@ -85,9 +85,10 @@ class FrameworkRuntime:
             precision = replace(precision, weights=replace(weights, quantised_classes=classes))
         return replace(deployment, architecture=architecture, precision=precision)
 
-    def allocating(self, expandable: bool) -> FrameworkRuntime:
-        """The same where the allocator's segments grow, if they do."""
-        if not expandable or self.expandable_ratio is None:
+    @computed_once
+    def expanding(self) -> FrameworkRuntime:
+        """The same where the allocator's segments grow, as far as that is known."""
+        if self.expandable_ratio is None:
             return self
         return replace(self, fragmentation_ratio=self.expandable_ratio, flat_step=False)
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number
 from service.core.engines import release_key
-from service.core.lightweight import lightweight
+from service.core.lightweight import computed_once, lightweight
 
 #: What is trained; with "forward" nothing is: a teacher or a reference only computes its results.
 Method: TypeAlias = Literal["full", "lora", "qlora", "forward"]
@@ -224,7 +224,7 @@ class TrainingSettings:
         """Whether optimizer states that find no room are paged out to host memory."""
         return self.optimizer.startswith("paged-")
 
-    @property
+    @computed_once
     def structural(self) -> TrainingSettings:
         """What decides which tensors there are: all but how many micro-batches make a step."""
         return replace(self, gradient_accumulation_steps=1)
