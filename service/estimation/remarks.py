@@ -141,6 +141,8 @@ Asking = TypeVar("Asking", bound=Callable[..., Any])
 Answered = TypeVar("Answered", bound=Mapping[str, Any])
 _Path: TypeAlias = tuple[str, ...]
 _MOST_DEPTH = 8
+#: Use cases that tell their remarks, with what they were before.
+_UNTOLD: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def remarking(answer: Any) -> Callable[[Asking], Asking]:
@@ -151,9 +153,15 @@ def remarking(answer: Any) -> Callable[[Asking], Asking]:
         def answered(request: BaseModel, snapshot: CatalogSnapshot, *more: Any) -> Any:
             return told(compute(request, snapshot, *more), answer, request, snapshot)
 
+        _UNTOLD[answered] = compute
         return cast("Asking", answered)
 
     return declared
+
+
+def untold(compute: Asking) -> Asking:
+    """A use case without its remarks, for whoever adds some before they are told."""
+    return cast("Asking", _UNTOLD.get(compute, compute))
 
 
 def told(answer: Answered, kind: Any, request: BaseModel, snapshot: CatalogSnapshot) -> Answered:

@@ -54,7 +54,7 @@ from service.estimation.recommendations.training.answers import TrainingRecommen
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.references import Request
-from service.estimation.remarks import remarking
+from service.estimation.remarks import remarking, untold
 from service.estimation.renamed import with_renamings
 from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
 from service.estimation.retrieval.answers import RetrievalAnswer
@@ -423,7 +423,7 @@ _USE_CASES = (
 USE_CASES: Mapping[str, UseCase] = MappingProxyType(
     {
         use_case.path.removeprefix("/"): replace(
-            use_case, compute=remarking(use_case.answer)(with_renamings(use_case.compute))
+            use_case, compute=remarking(use_case.answer)(with_renamings(untold(use_case.compute)))
         )
         for use_case in _USE_CASES
     }

@@ -16,7 +16,7 @@ from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.remarks import remarking
+from service.estimation.remarks import remarking, untold
 from service.estimation.renamed import with_renamings
 from service.estimation.shaping import shape
 from service.estimation.training.answers import EstimateTrainingAnswer
@@ -96,12 +96,21 @@ def _answered(
     request: InferenceRequest | EstimateTrainingRequest, snapshot: CatalogSnapshot
 ) -> InferenceAnswer | EstimateTrainingAnswer:
     _refuse_another_catalog(request, snapshot)
-    asked: tuple[Any, Any] = (InferenceAnswer, inference_estimate)
-    if isinstance(request, EstimateTrainingRequest):
-        asked = (EstimateTrainingAnswer, training_estimate)
-    wanted = shape(asked[0], request.include, request.fields)
-    answer = remarking(asked[0])(with_renamings(asked[1]))(request, snapshot, wanted.detail)
-    return cast("InferenceAnswer | EstimateTrainingAnswer", wanted.told(answer))
+    answer, compute = _OF[type(request)]
+    wanted = shape(answer, request.include, request.fields)
+    told = wanted.told(compute(request, snapshot, wanted.detail))
+    return cast("InferenceAnswer | EstimateTrainingAnswer", told)
+
+
+def _warning(answer: Any, compute: Any) -> tuple[Any, Any]:
+    return answer, remarking(answer)(with_renamings(untold(compute)))
+
+
+#: Answers and use cases, by the type of the request.
+_OF: Mapping[type[Request], tuple[Any, Any]] = {
+    InferenceRequest: _warning(InferenceAnswer, inference_estimate),
+    EstimateTrainingRequest: _warning(EstimateTrainingAnswer, training_estimate),
+}
 
 
 def _refuse_another_catalog(request: CatalogRequest, snapshot: CatalogSnapshot) -> None:
