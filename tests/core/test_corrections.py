@@ -29,8 +29,11 @@ def corrected(corrections: Corrections, setup: InferenceSetup = SETUP) -> Infere
 
 
 def test_no_correction_changes_nothing():
-    same = estimate_inference(corrected(replace(NO_CORRECTIONS, decode=Correction())))
-    assert same.latency == estimate_inference(SETUP).latency
+    same = estimate_inference(corrected(replace(NO_CORRECTIONS, decode=Correction()))).latency
+    published = estimate_inference(SETUP).latency
+    assert same.replica == published.replica
+    for name in ("ttft_s", "tpot_s", "e2e_s", "requests_per_s", "saturation_requests_per_s"):
+        assert getattr(same, name) == getattr(published, name)
 
 
 @pytest.mark.parametrize("requests_per_s", [None, 2.0])

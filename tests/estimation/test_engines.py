@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -488,7 +489,8 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
         assert found.performance.power.active_ratio == 0.4
         assert found.performance.engine.launch_bound
         assert found.performance.measured
-    assert then.accelerators[a100].value == packaged_snapshot.accelerators[a100].value
+    now_held = packaged_snapshot.accelerators[a100].value
+    assert asdict(then.accelerators[a100].value) == asdict(now_held)
     model = then.models["meta-llama/Llama-3.1-8B"].value
     for engine, accelerator, most in (
         ("vllm", a100, 256.0),
