@@ -207,7 +207,9 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
             *release_warnings(release, snapshot),
             *accelerator_warnings(accelerator),
         ),
-        setting_warnings=(
+        setting_warnings=()
+        if problems.found
+        else (
             *_precision_warnings(precision, accelerator.value),
             *_setting_warnings(serving, used, release.engine, chosen.runtime),
         ),
