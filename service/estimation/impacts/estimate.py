@@ -266,6 +266,8 @@ def _tokens_per_request(computed: ComputedDeployment) -> float:
     """Tokens that a request is counted by: those that it generates, else those that it reads."""
     workload = computed.resolved.workload
     return float(workload.output_tokens if computed.generates else workload.input_tokens)
+
+
 #: Making of a single accelerator is the same for all loads of it.
 _made = lru_cache(maxsize=512)(making)
 
