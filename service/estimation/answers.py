@@ -342,10 +342,7 @@ def explanation(steps: Iterable[Step]) -> list[ExplanationStep]:
         {
             "name": step.formula.name,
             "formula": step.formula.expression,
-            "inputs": {
-                name: given if isinstance(given, str) else _finite(given)
-                for name, given in step.inputs.items()
-            },
+            "inputs": {name: _finite(given) for name, given in step.inputs.items()},
             "value": _finite(step.value),
             "unit": step.formula.unit,
             "source": step.formula.source,
@@ -367,7 +364,9 @@ def frame(catalog_revision: int) -> Traced:
     return {"catalog_revision": catalog_revision, "engine_version": ENGINE_VERSION}
 
 
-def _finite(value: Any) -> float | None:
+def _finite(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
     return number if isfinite(number := float(value)) else None
 
 
