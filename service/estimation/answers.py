@@ -415,10 +415,7 @@ def provenance(
     detail: Detail = WHOLE,
     untold: frozenset[str] = frozenset(),
 ) -> Provenance:
-    """Which documents an answer rests on, and which figures are assumed.
-
-    Parameters are those of :func:`grounds`.
-    """
+    """Which documents an answer rests on, and which figures are assumed; see :func:`grounds`."""
     used = tuple(entries)
     sources, assumed = _origins_of(tuple(entry for _, entry in used), untold)
     told: Provenance = {"sources": list(sources), "assumed": list(assumed)}
