@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 from service.charts.frame import (
@@ -11,6 +12,7 @@ from service.charts.frame import (
     Unit,
     axis_title,
     axis_unit,
+    label_characters,
     label_px,
     linear,
     named,
@@ -71,9 +73,10 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
     unit = axis_unit(answer, "y")
     base = answer["limits"][0]["at"]["value"] / unit.size
     ends = [row for name in _ENDS for row in rows(named(answer, name), unit)]
+    most = label_characters(style.width_px)
     for row in ends:
         row["base"] = base
-        row["label"] += f"{_BREAK}{row['group']}"
+        row["label"] = f"{shorten(row['label'], most, placeholder='…')}{_BREAK}{row['group']}"
         row["below"] = row["y"] < base
     order = list(dict.fromkeys(row["label"] for row in ends))
     reached = [row["y"] for row in ends] + [base]
@@ -86,7 +89,10 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         "type": "nominal",
         "sort": order,
         "title": None,
-        "axis": {"labelExpr": f"split(datum.label, '{_BREAK}')", "labelOffset": -6},
+        "axis": {
+            "labelExpr": f"split(datum.label, '{_BREAK}')",
+            "labelOffset": -6 * (max(label.count(_BREAK) for label in order or [_BREAK])),
+        },
     }
     bars = {
         "mark": {"type": "bar", "stroke": style.theme.ink, "strokeWidth": 0.5, "height": 16},
@@ -145,7 +151,9 @@ def _stacked(
     scale = linear(ends + [one["y"] for one in limits])
     parts = _end_to_end(answer, unit, colours)
     across = _across(answer, unit, scale, style)
-    labels = {"field": "label", "type": "nominal", "sort": order, "title": None}
+    most = label_characters(style.width_px)
+    axis = {"labelExpr": f"truncate(datum.label, {most})"}
+    labels = {"field": "label", "type": "nominal", "sort": order, "title": None, "axis": axis}
     size = {"height": {"band": 0.72}}
     layers: list[dict[str, Any]] = [
         {

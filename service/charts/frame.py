@@ -20,6 +20,8 @@ _SPREADS = "Thin lines and bands show 90 % intervals."
 
 #: Width of a character of the title and of what is below it, on the safe side [px].
 _TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.5, 7.0
+#: Likewise of labels, on average: most are small letters [px].
+_LABEL_CHARACTER_PX = 6.2
 #: Height of a line of text, and of what is neither plot nor title nor legend [px].
 _LINE_PX, _AROUND_PX = 18, 110
 #: What stands beside the name of an entry of the legend: its symbol, and room on both sides [px].
@@ -95,6 +97,11 @@ def axis_title(
     text = f"{name} [{label}]" if label else name
     along_px = room_px or style.width_px - label_px(style.width_px)
     return wrap(text, max(int(along_px / _SUBTITLE_CHARACTER_PX), 16), break_on_hyphens=False)
+
+
+def label_characters(width_px: int) -> int:
+    """Characters that a line of a label of bars has room for."""
+    return int(label_px(width_px) / _LABEL_CHARACTER_PX)
 
 
 def label_px(width_px: int) -> int:
@@ -196,7 +203,6 @@ def specification(
         "config": config(
             style.theme,
             columns,
-            _limit_px(_labels(answer), beside_px),
             _limit_px(legend, _MOST_NAME_PX),
         ),
         "usermeta": {
@@ -205,13 +211,6 @@ def specification(
             "sources": answer["sources"],
         },
     }
-
-
-def _labels(answer: Mapping[str, Any]) -> Iterable[str]:
-    """What may stand beside an axis, a line at a time."""
-    for line in answer["series"]:
-        for point in line["points"]:
-            yield from str(point.get("name", point["label"])).split("|")
 
 
 def _limit_px(texts: Iterable[str], most_px: int) -> int:

@@ -63,11 +63,11 @@ THEMES: Mapping[str, Theme] = MappingProxyType(
 _WHITE, _BLACK = "#ffffff", "#000000"
 
 
-def config(theme: Theme, legend_columns: int, label_px: int, name_px: int) -> dict[str, Any]:
+def config(theme: Theme, legend_columns: int, name_px: int) -> dict[str, Any]:
     """The part of a specification that gives a chart its looks.
 
-    Labels of axes are cut at ``label_px`` and names of the legend at ``name_px``, or nowhere where
-    that is 0: a renderer measures each text again to find out whether it is too long.
+    Names of the legend are cut at ``name_px``, or nowhere where that is 0, and labels of axes
+    nowhere: a renderer measures each text again to find out whether it is too long.
     """
     words = {
         "labelColor": theme.muted,
@@ -96,7 +96,7 @@ def config(theme: Theme, legend_columns: int, label_px: int, name_px: int) -> di
             "gridColor": theme.grid,
             "domainColor": theme.muted,
             "tickColor": theme.muted,
-            "labelLimit": label_px,
+            "labelLimit": 0,
         },
         # Names stand in rows of their own; only numbers may meet.
         "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 6},

@@ -174,7 +174,7 @@ def _inputs(case: _Case, change: float | None) -> Iterator[_Input]:
         ("grid intensity", "grid_gco2e_per_kwh"),
         ("PUE", "pue_ratio"),
         ("water used on site", "wue_l_per_kwh"),
-        ("water used to generate electricity", "ewif_l_per_kwh"),
+        ("water of power stations", "ewif_l_per_kwh"),
     ):
         figure: Interval | None = getattr(case.region.value, field)
         if figure is not None and figure.value > 0.0:
@@ -227,7 +227,7 @@ def _accelerator_inputs(case: _Case, change: float | None) -> Iterator[_Input]:
     made = accelerator.embodied_kgco2e
     if made is not None and made.value > 0.0:
         yield from _input(
-            "manufacturing of the accelerator",
+            "manufacturing",
             made,
             change,
             lambda value: _with(case, replace(accelerator, embodied_kgco2e=exact(value))),
