@@ -20,7 +20,7 @@ MOST_GB_PER_S = {
     "GDDR5X": 550,
     "GDDR6": 1000,
     "GDDR6X": 1020,
-    "GDDR7": 1800,
+    "GDDR7": 2048,
     "HBM": 5000,
     "HBM2": 1560,
     "HBM2e": 3700,
