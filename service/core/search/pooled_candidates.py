@@ -6,7 +6,7 @@ one by one: those that the search of undivided replicas finds best on each accel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf, isfinite
 
@@ -27,8 +27,10 @@ from service.core.search.batch_evaluation import (
 from service.core.search.inference_candidates import InferenceCandidates, candidate_rows
 from service.core.search.rows import joined
 
-#: Replicas over those of the undivided deployment that pools are tried with; two at least.
+#: Replicas over the fewest that carry a rate, else over those of the undivided deployment.
 _REPLICAS_TRIED = (1, 2)
+#: Replicas that two pools have at least [-].
+_FEWEST = 2
 #: Undivided deployments of an accelerator that are divided.
 _DIVIDED = 2
 
@@ -54,31 +56,58 @@ def pooled_candidates(
         layout = space.layouts[int(undivided.layout[row])]
         if layout.joined_copies > 1:
             continue
-        least = max(int(undivided.replicas[row]), 2)
-        for times in _REPLICAS_TRIED:
-            replicas = least * times
-            if replicas * layout.replica_accelerators > space.most_accelerators:
-                break
-            one = _divided(architecture, space, demand, environment, undivided, int(row), replicas)
-            found += [] if one is None else [one]
+        most = int(space.most_accelerators // layout.replica_accelerators)
+        if most < _FEWEST:
+            continue
+
+        def divided(replicas: int, row: int = int(row)) -> InferenceCandidates | None:
+            return _divided(architecture, space, demand, environment, undivided, row, replicas)
+
+        least = min(max(int(undivided.replicas[row]), _FEWEST), most)
+        if demand.sized_by_rate:
+            least = _fewest(divided, least, most)
+        counts = [least * times for times in _REPLICAS_TRIED]
+        found += [one for count in counts if count <= most and (one := divided(count)) is not None]
     return joined(InferenceCandidates, found) if found else undivided.chosen(np.empty(0, np.intp))
 
 
+def _fewest(divided: Callable[[int], InferenceCandidates | None], first: int, most: int) -> int:
+    """The fewest replicas in pools that carry the rate within the limits; ``most`` if none do.
+
+    From the first guess up until as many do, then between what does and what does not.
+    """
+
+    def carry(replicas: int) -> bool:
+        one = divided(replicas)
+        return one is not None and bool(one.missing_replicas[0] <= 0.0)
+
+    too_few, enough = _FEWEST - 1, first
+    while not carry(enough):
+        if enough == most:
+            return most
+        too_few, enough = enough, min(2 * enough, most)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if carry(middle) else (middle, enough)
+    return enough
+
+
 def _best(rows: InferenceCandidates, demand: Demand) -> Iterator[np.intp]:
-    """Of each accelerator, what fits and takes least of its time while it decodes fast enough."""
+    """Of each accelerator, layouts that fit and take least of its time.
+
+    Some that decode fast enough undivided, and some that do not: pools decode without prompts
+    between.
+    """
     most_s = next((one.most_s for one in demand.limits if one.figure == "tpot_s"), inf)
     fits: NDArray[np.bool_] = rows.headroom_ratio >= 0.0
     for offer in np.unique(rows.offer[fits]):
         mine = np.flatnonzero(fits & (rows.offer == offer))
-        fast = mine[rows.tpot_s[mine] <= most_s]
-        if not len(fast):
-            # Pools decode without prompts between: the fastest of those that miss the limit.
-            fast = mine[[int(np.argmin(rows.tpot_s[mine]))]]
-        order = fast[np.argsort(rows.accelerator_hours[fast], kind="stable")]
-        layouts: dict[int, np.intp] = {}
-        for row in order:
-            layouts.setdefault(int(rows.layout[row]), row)
-        yield from list(layouts.values())[:_DIVIDED]
+        fast = rows.tpot_s[mine] <= most_s
+        for some in (mine[fast], mine[~fast]):
+            layouts: dict[int, np.intp] = {}
+            for row in some[np.argsort(rows.accelerator_hours[some], kind="stable")]:
+                layouts.setdefault(int(rows.layout[row]), row)
+            yield from list(layouts.values())[:_DIVIDED]
 
 
 def _divided(

@@ -106,3 +106,57 @@ def test_pools_that_are_tried_take_no_undivided_candidate_away(packaged_snapshot
     assert not few.pooled.any()
     kept = many.chosen(np.flatnonzero(~many.pooled))
     assert np.array_equal(kept.e2e_s, few.e2e_s)
+
+
+def test_the_best_pools_are_those_of_brute_force(packaged_snapshot):
+    accelerator, most = "nvidia-h100-sxm-80gb", 16
+    search = {
+        "accelerators": [accelerator],
+        "regions": ["aws/us-east-1"],
+        "placement": "anywhere",
+        "precisions": ["fp8"],
+        "kv_caches": ["bf16"],
+        "disaggregated": True,
+        "max_accelerators": most,
+    }
+    resolved = resolve_search(asked({"requests_per_s": 4.0}, search=search), packaged_snapshot)
+    (rows,) = search_candidates(resolved).by_model
+    keeps = rows.pooled & (rows.missing_replicas <= 0.0) & (rows.ttft_s <= 3.0)
+    found = {
+        (resolved.spaces[0].layouts[rows.layout[row]].tensor, int(rows.replicas[row]))
+        for row in np.flatnonzero(keeps)
+    }
+
+    def latency_of(tensor, replicas, rate):
+        return inference_estimate(
+            InferenceRequest.model_validate(
+                {
+                    "model": MODEL,
+                    "accelerator": accelerator,
+                    "accelerator_count": tensor * replicas,
+                    "precision": {"weights": "fp8", "kv_cache": "bf16"},
+                    "parallelism": {"tensor": tensor, "data": replicas},
+                    "region": "aws/us-east-1",
+                    "workload": {
+                        "input_tokens": 8000,
+                        "output_tokens": 256,
+                        "requests_per_s": rate,
+                    },
+                    "serving": {"disaggregated": {}},
+                }
+            ),
+            packaged_snapshot,
+        )["latency"]
+
+    # A fifth of what holds the limits stays free: they are kept at 5 requests a second, too.
+    fewest = {}
+    for tensor in (2, 4, 8):
+        for replicas in range(2, most // tensor + 1):
+            latency = latency_of(tensor, replicas, 5.0)
+            first, each = latency["ttft_s"], latency["tpot_s"]
+            if first is not None and first["value"] <= 3.0 and each["value"] <= 0.03:
+                fewest.setdefault(tensor, replicas)
+    best = min(tensor * replicas for tensor, replicas in fewest.items())
+    assert found
+    assert found <= set(fewest.items())
+    assert min(tensor * replicas for tensor, replicas in found) == best
