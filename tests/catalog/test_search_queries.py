@@ -285,7 +285,6 @@ QUERIES = {
         poland | country/PL
         india | country/IN
         japan | country/JP
-        uk | country/GB
         united kingdom | country/GB
         usa | country/US
         hong kong | country/HK

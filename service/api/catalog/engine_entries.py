@@ -76,8 +76,10 @@ class EngineCaches(Stated):
 class EngineLayout(Stated):
     """How an engine divides a model where nobody says."""
 
-    divides: Literal["layers"]
+    divides: NotRequired[Literal["layers"]]
     """By layers, a few of them on each accelerator; others divide each layer."""
+    shares_experts: NotRequired[bool]
+    """Whether copies of a model may hold each of its experts once among them."""
     source: str
 
 
@@ -96,12 +98,26 @@ class EngineRecipes(Stated):
     source: str
 
 
+class EngineSharing(Stated):
+    """How copies are told to share the experts of a model."""
+
+    always: NotRequired[bool]
+    """Whether copies that one command starts always share them."""
+    tensor_counts_copies: NotRequired[bool]
+    """Whether the flag of tensor parallelism takes the accelerators of all these copies."""
+    words: NotRequired[list[str]]
+    note: NotRequired[str]
+    """What has to be set otherwise."""
+
+
 class EngineStart(Stated):
     """How an engine's server is started with the settings of an estimate."""
 
     command: list[str]
     """Words, of which {model} stands for the model's name, {file} for a file of its weights."""
-    image: NotRequired[str]
+    images: NotRequired[dict[str, str]]
+    """Container images of their publishers, by the vendor of the accelerators."""
+    sharing: NotRequired[EngineSharing]
     port: int
     flags: dict[str, Any]
     """How each setting is told to it: a flag, one that stands alone, or one for some values."""

@@ -60,6 +60,8 @@ class PlatformEntry(CatalogEntry):
     ]
     site_class: NotRequired[Literal["hyperscale", "colocation", "enterprise", "office", "home"]]
     accelerators: NotRequired[int]
+    host_accelerators: NotRequired[int]
+    """Accelerators that one operating system starts processes on; all of them if left out."""
     shared: NotRequired[bool]
     integrated: NotRequired[bool]
     contains_accelerators: NotRequired[bool]

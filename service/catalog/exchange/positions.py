@@ -21,7 +21,7 @@ Positions: TypeAlias = Mapping[str, Position]
 _DEEPEST = 40
 #: What pointers may take together. A long key stands in the pointers of all that is under it, so
 #: that a file of a megabyte could otherwise ask for terabytes.
-_MOST_POINTERS_BYTES = 40_000_000
+_MOST_POINTERS_BYTES = 60_000_000
 #: What a position takes beside its pointer, roughly [byte].
 _POSITION_BYTES = 150
 _TOO_MANY = "has too many parts; send it as several files"

@@ -44,7 +44,7 @@ def table_of(documents: Iterable[Document], validator: Draft202012Validator) -> 
         for document in documents
     ]
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)))
+    writer = csv.DictWriter(out, _in_order(dict.fromkeys(name for row in rows for name in row)))
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
@@ -103,6 +103,30 @@ def read_table(
     except csv.Error as error:
         raise FileUnreadable(str(error), (lines.line_num, 1)) from None
     return entries, positions, errors
+
+
+def _in_order(columns: Iterable[str]) -> list[str]:
+    """Columns by when each name on their way comes first, and items of a list by their number.
+
+    Entries leave out different parts of the items of a list, which are read in order of columns.
+    """
+    columns, seen = list(columns), dict[str, int]()
+
+    def prefixes(column: str) -> Iterator[tuple[str, str]]:
+        way = ""
+        for name in column.split("."):
+            way = f"{way}.{name}"
+            yield way, name
+
+    for at, column in enumerate(columns):
+        for way, _ in prefixes(column):
+            seen.setdefault(way, at)
+    return sorted(
+        columns,
+        key=lambda column: [
+            int(name) if name.isdecimal() else seen[way] for way, name in prefixes(column)
+        ],
+    )
 
 
 def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
