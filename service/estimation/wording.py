@@ -53,6 +53,10 @@ _INITIALS = frozenset(
 _WRITTEN = {"ga10x": "GA10x", "gb20x": "GB20x", "x86": "x86"}
 #: What stands for software that nobody named.
 _ANY_SOFTWARE = "default"
+#: Names of places before which English has an article.
+_TAKES_ARTICLE = re.compile(
+    r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Republic|Islands)$"
+)
 
 
 def in_words(figure: str) -> str:
@@ -103,6 +107,11 @@ def place_name(region: str, snapshot: CatalogSnapshot) -> str:
     return str(entry.value.name)
 
 
+def in_a_sentence(name: str) -> str:
+    """A place's name as it stands within a sentence: the United States, but Sweden."""
+    return f"the {name}" if _TAKES_ARTICLE.match(name) else name
+
+
 def cloud_name(region: str, name: str) -> str:
     """The cloud of a region, by the beginning of its name."""
     provider, _, own = region.partition("/")
@@ -137,7 +146,7 @@ def _names(snapshot: CatalogSnapshot) -> Mapping[str, str]:
 
 def _named(snapshot: CatalogSnapshot) -> Iterator[tuple[str, str]]:
     for id_ in snapshot.regions:
-        yield id_, place_name(id_, snapshot)
+        yield id_, in_a_sentence(place_name(id_, snapshot))
     for id_, instance in snapshot.instances.items():
         yield id_, instance.document["name"]
     for id_, tier in snapshot.memory_tiers.items():

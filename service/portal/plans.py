@@ -22,7 +22,7 @@ from service.estimation.verdict.names import (
     format_name,
     model_name,
 )
-from service.estimation.wording import place_name
+from service.estimation.wording import in_a_sentence, place_name
 from service.portal.bars import Bar, bars
 from service.portal.options import WEIGHT_FORMATS
 from service.portal.plan_questions import (
@@ -297,7 +297,7 @@ def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> P
         + ("" if rate is None else f" They serve {rough(rate)} requests a second."),
         status="good" if most["accelerators"] else "short",
         sentences=(
-            f"{number(request.site_kw)} kW in {place}, {request.racks:,} racks of "
+            f"{number(request.site_kw)} kW in {in_a_sentence(place)}, {request.racks:,} racks of "
             f"{number(request.rack_kw)} kW.",
             f"It is limited by {_LIMITED_BY[most['limited_by']]}.",
             *([f"They serve {model} at the highest rate that keeps your limits."] if rate else []),

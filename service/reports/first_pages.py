@@ -10,6 +10,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.verdict.figures import KeyFigure
 from service.estimation.verdict.names import names_of
 from service.estimation.verdict.verdict import Verdict
+from service.estimation.wording import in_a_sentence
 from service.reports.document import Section, Table, Text, percent
 
 Answer = Mapping[str, Any]
@@ -94,9 +95,8 @@ def _answer(
     if choices:
         first = choices[0]
         names = names_of(first["estimate"]["deployment"], snapshot)
-        yield Text(
-            f"Choose {names.hardware} in {names.place}, with {names.weights} weights.", "strong"
-        )
+        place = in_a_sentence(names.place)
+        yield Text(f"Choose {names.hardware} in {place}, with {names.weights} weights.", "strong")
         against = first["against"]
         if against is not None and against["in_words"]:
             plan = "your own plan" if against["plan"] == "baseline" else "the cheapest choice"
