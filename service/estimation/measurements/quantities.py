@@ -68,7 +68,7 @@ def names_of(kind: Kind) -> tuple[str, ...]:
 
 
 def _goodput(served: Served) -> Interval:
-    """The highest rate of requests that keeps the limits, with the spread of the saturation."""
+    """The highest rate of requests that keeps the limits."""
     if not served.limits:
         raise NotEstimated("goodput needs limits, e.g. {'ttft_p99_s': 2.0}")
     try:

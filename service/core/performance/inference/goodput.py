@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from service.core.elementwise import Number, Truth, both, maximum, where
-from service.core.interval import Interval, scale
+from service.core.elementwise import Number, Truth, both, maximum, minimum, where
+from service.core.interval import Interval
 from service.core.performance.inference.latency import InferenceLatency
 from service.core.performance.inference.open_load import OpenLoad
 
@@ -90,7 +90,10 @@ def goodput(
 ) -> Goodput:
     """Find the highest rate of requests that keeps the limits.
 
-    All times grow with the rate, so that halving finds it.
+    All times grow with the rate, so that halving finds it. Where everything took longer by a
+    factor, times at a rate would be those at a rate higher by it, and longer by it: the ends of the
+    interval are the rates that keep the limits if times are off as far as the rate at saturation
+    may be. A limit that is nearly missed by an idle replica makes the rate uncertain.
 
     Parameters
     ----------
@@ -102,8 +105,7 @@ def goodput(
     Returns
     -------
     Goodput
-        With the spread of the rate at saturation. Zero where a limit is missed even by an almost
-        idle replica.
+        Zero where a limit is missed even by an almost idle replica.
 
     References
     ----------
@@ -111,29 +113,48 @@ def goodput(
     and TPOT); MLPerf Inference, Reddi et al., 2020, https://arxiv.org/abs/1911.02549 (Server).
     """
     limit = latency_at(1.0).saturation_requests_per_s
-    idle = latency_at(limit.value * _IDLE_RATIO)
-    low: Number = 0.0 * limit.value
-    high: Number = limit.value * 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        kept = keeps(latency_at(middle), limits)
-        low, high = where(kept, middle, low), where(kept, high, middle)
-    beyond = latency_at(maximum(high, limit.value * _IDLE_RATIO))
+    least = limit.value * _IDLE_RATIO
+    idle = latency_at(least)
+    rate, high = _highest(latency_at, limits, limit.value)
+    beyond = latency_at(maximum(high, least))
     missed = tuple(one.name for one in limits if not _all(one.figure_s(beyond) <= one.most_s))
     full = high >= limit.value
-    rate = where(full, limit.value, low)
+
+    def end(faster: Number) -> Number:
+        return _highest(latency_at, limits, limit.value, faster)[0] * faster
+
+    slow, fast = end(limit.low / limit.value), end(limit.high / limit.value)
     return Goodput(
-        requests_per_s=scale(limit, rate / limit.value),
+        requests_per_s=Interval(rate, minimum(slow, rate), maximum(fast, rate)),
         limited_by=() if _all(full) else missed,
         idle_s={one.name: one.figure_s(idle) for one in limits},
     )
 
 
-def keeps(latency: InferenceLatency, limits: Sequence[TimeLimit]) -> Truth:
-    """Whether a latency is within all limits."""
+def _highest(
+    latency_at: Callable[[Number], InferenceLatency],
+    limits: Sequence[TimeLimit],
+    saturation_per_s: Number,
+    relaxed: Number = 1.0,
+) -> tuple[Number, Number]:
+    """The highest rate that keeps limits, and the lowest known to miss one or to saturate [1/s].
+
+    Limits are ``relaxed`` times what they say.
+    """
+    low: Number = 0.0 * saturation_per_s
+    high: Number = saturation_per_s * 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        kept = keeps(latency_at(middle), limits, relaxed)
+        low, high = where(kept, middle, low), where(kept, high, middle)
+    return where(high >= saturation_per_s, saturation_per_s, low), high
+
+
+def keeps(latency: InferenceLatency, limits: Sequence[TimeLimit], relaxed: Number = 1.0) -> Truth:
+    """Whether a latency is within all limits, or so many times them."""
     kept: Truth = True
     for one in limits:
-        kept = both(kept, one.figure_s(latency) <= one.most_s)
+        kept = both(kept, one.figure_s(latency) <= one.most_s * relaxed)
     return kept
 
 

@@ -53,6 +53,18 @@ def test_the_limit_is_kept_there_and_missed_beyond():
     assert found.requests_per_s.low < value < found.requests_per_s.high
 
 
+def test_a_tight_limit_makes_the_rate_less_certain():
+    def width(most_s):
+        found = best(time_limit("ttft_p99_s", most_s)).requests_per_s
+        return found.high / found.low
+
+    idle_s = best(time_limit("ttft_p99_s", 10.0)).idle_s["ttft_p99_s"]
+    saturation = latency_at(1.0).saturation_requests_per_s
+    loose = width(100.0 * idle_s)
+    assert loose == pytest.approx(saturation.high / saturation.low, rel=0.1)
+    assert width(1.6 * idle_s) > 1.2 * loose
+
+
 def test_without_a_limit_that_binds_it_is_the_saturation():
     saturation = latency_at(1.0).saturation_requests_per_s
     assert best().requests_per_s == saturation
