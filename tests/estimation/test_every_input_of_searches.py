@@ -78,7 +78,7 @@ PLACED: Changes = {
     "limits.implied": ({}, False),
     "limits.site.rack_kw": ({}, 5.0),
     "limits.site.accelerators_per_rack": ({"limits.site": {"rack_kw": 5.0}}, 2),
-    "limits.site.facility_power_w": ({}, 2000.0),
+    "limits.site.facility_power_w": ({}, 600.0),
     **{
         f"limits.site.noise.{name}": (
             {

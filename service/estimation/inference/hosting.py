@@ -29,7 +29,7 @@ from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.platforms import resolve_placed
 from service.estimation.references import HubModel, InlineAccelerator, InlinePlatform, ModelConfig
-from service.estimation.rejection import FieldError
+from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import (
     DeploymentRequest,
     ParallelismRequest,
@@ -135,8 +135,7 @@ def hosted(
         problems.join(found.problems)
         return found
     problems.join(found)
-    problems.stop_if_any()
-    raise AssertionError("a deployment is resolved, or something is wrong with it")
+    raise Rejected(problems.errors)
 
 
 def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldError, ...]:

@@ -284,7 +284,7 @@ async def test_results_are_dropped_after_their_days(kept, done, catalog_url):
         ({"models": ["lama"]}, "/models/0", "did you mean"),
         (SMALL | {"nonsense": 1}, "/nonsense", "unknown field"),
         (SMALL | {"space": {"concurrencies": [0]}}, "/space/concurrencies/0", "greater"),
-        (SMALL | {"serving": {"disaggregated": {}}}, "", "cannot be swept"),
+        (SMALL | {"serving": {"disaggregated": {}}}, "/serving/disaggregated", "cannot be swept"),
     ],
 )
 async def test_what_is_wrong_with_a_sweep_is_said(client, body, pointer, said):

@@ -23,7 +23,7 @@ OWN = {
     "workload_kind": "batch-inference",
     "workload": {"input_tokens": 512, "output_tokens": 128, "requests_per_s": 1.0},
     "search": {
-        "accelerators": ["nvidia-rtx-4090-24gb", "nvidia-rtx-a6000-48gb"],
+        "accelerators": ["nvidia-rtx-4090-24gb", "nvidia-quadro-rtx-8000-48gb"],
         "regions": ["country/DE", "country/SE"],
         "where": ["workstation"],
         "precisions": ["bf16"],
@@ -79,7 +79,7 @@ def test_owning_costs_what_the_estimate_says(own):
         assert owned["hardware_usd_per_hour"]["value"] == pytest.approx(lost)
         # What electricity costs depends on the place.
         assert candidate["usd_per_hour"] > lost
-    unpriced = [one for one in own["front"] if one["accelerator"] == "nvidia-rtx-a6000-48gb"]
+    unpriced = [one for one in own["front"] if one["accelerator"] == "nvidia-quadro-rtx-8000-48gb"]
     assert all(one["usd_per_hour"] is None and one["score_ratio"] is None for one in unpriced)
 
 

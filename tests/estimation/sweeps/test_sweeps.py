@@ -112,7 +112,8 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot):
 def test_every_configuration_is_a_row_or_counted_under_one_reason(packaged_snapshot):
     degrees = [{"tensor": 1}, {"tensor": 4}, {"tensor": 16}]
     space = BODY["space"] | {"parallelisms": degrees}
-    study = resolve_study(asked(keep="survivors", space=space), packaged_snapshot)
+    limits = BODY["limits"] | {"l_per_year": 5e5}
+    study = resolve_study(asked(keep="survivors", space=space, limits=limits), packaged_snapshot)
     found = [evaluate_chunk(study, chunk) for chunk in study.chunks]
     kept = sum(len(rows) for rows in found)
     excluded = sum(sum(rows.excluded.values()) for rows in found)

@@ -24,6 +24,7 @@ _MIX = paths(
     "latency.state.mix.chunks",
     "latency.state.mix.steps",
     "latency.state.mix.fitting_prompts",
+    "latency.state.mix.stages_at_work",
 )
 _STATE = paths(
     "latency.state.busy_ratio",
@@ -38,13 +39,26 @@ _BURST = paths(
     "latency.burst.full.groups",
     "latency.burst.full.together_prompts",
     "latency.burst.full.prompt_step_s",
+    stages_at_work="latency.burst.full.stages",
 )
-_AT_WORK = "(1 + pipelined_ratio * (stages - 1))"
+_AT_WORK = "stages_at_work"
 
 
 def _of(inputs: Mapping[str, str], *names: str) -> dict[str, str]:
     """Some of the paths."""
     return {name: inputs[name] for name in names}
+
+
+def _stages_at_work(path: str, ahead: str) -> Formula:
+    """How many stages work on chunks of one prompt at the same time."""
+    return Formula(
+        "stages_at_work",
+        "min(1 + pipelined_ratio * (stages - 1), 1 + ahead_stages)",
+        f"{_CHUNKED}; about a thousand launches wait for each stage",
+        path,
+        _STAGES | paths(ahead),
+        unit="1",
+    )
 
 
 def _phase(name: str) -> tuple[Formula, ...]:
@@ -114,6 +128,7 @@ LATENCY = (
         | _TOKENS
         | paths(decode_step_s="latency.state.decode.total_s"),
     ),
+    _stages_at_work("latency.state.mix.stages_at_work", "latency.state.mix.ahead_stages"),
     Formula(
         "own_prompt_s",
         f"(1 - busy_ratio) * ((1 + (prefill_chunks - 1) / {_AT_WORK}) * prefill_step_s"
@@ -122,9 +137,8 @@ LATENCY = (
         f" + (1 + (chunks - 1) / {_AT_WORK}) / chunks * together_prompts * added_s)",
         _CHUNKED,
         "latency.ttft_parts_s.own_prompt",
-        _of(_MIX, "base_s", "added_s", "chunks", "steps")
+        _of(_MIX, "base_s", "added_s", "chunks", "steps", "stages_at_work")
         | _of(_STATE, "busy_ratio", "together_prompts")
-        | _STAGES
         | paths(
             prefill_step_s="latency.state.prefill.total_s",
             prefill_chunks="latency.state.chunks",
@@ -145,27 +159,27 @@ LATENCY = (
         _of(_MIX, "base_s", "taken_s")
         | _of(_STATE, "busy_ratio", "others_ratio", "prompts_per_step"),
     ),
+    _stages_at_work("latency.burst.full.stages", "latency.burst.full.ahead_stages"),
     Formula(
         "own_prompt_s",
         f"(1 + (chunks - 1) / {_AT_WORK}) * prompt_step_s",
         _CHUNKED,
         "latency.burst.full.own_prompt_s",
-        _STAGES | _of(_BURST, "chunks", "prompt_step_s"),
+        _of(_BURST, "chunks", "prompt_step_s", "stages_at_work"),
     ),
     Formula(
         "earlier_prompts_s",
         f"(groups - 1) / 2 * chunks / {_AT_WORK} * prompt_step_s",
         f"{_CHUNKED}; prompts in the order in which they came",
         "latency.burst.full.earlier_prompts_s",
-        _STAGES | _of(_BURST, "groups", "chunks", "prompt_step_s"),
+        _of(_BURST, "groups", "chunks", "prompt_step_s", "stages_at_work"),
     ),
     Formula(
         "decoding_beside_s",
         f"chunks * together_prompts * mean_decoding_groups * beside_s / {_AT_WORK}",
         f"{_CHUNKED}; sequences whose prompts are done decode beside the others",
         "latency.burst.full.decoding_beside_s",
-        _STAGES
-        | _of(_BURST, "chunks", "together_prompts")
+        _of(_BURST, "chunks", "together_prompts", "stages_at_work")
         | paths("latency.burst.full.mean_decoding_groups", "latency.burst.full.beside_s"),
     ),
     Formula(

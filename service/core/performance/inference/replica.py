@@ -7,6 +7,7 @@ that a request's decode is slowed by the prompts of its neighbours.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from service.core.deployment import NO_SPREAD, LengthSpread, Parallelism
 from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
@@ -64,7 +65,8 @@ class Mix:
     ``decode`` is a step without prompts, ``mixed`` one with ``mixed_tokens`` of them. A step takes
     ``base_s`` without prompts; a prompt makes its own steps ``added_s`` longer, which takes
     ``taken_s`` from each stage, and needs ``chunks`` steps. A step has room for
-    ``fitting_prompts``; a sequence meets ``neighbours``.
+    ``fitting_prompts``; a sequence meets ``neighbours``. ``stages_at_work`` and ``ahead_stages``
+    are those of the replica.
     """
 
     prompts: Number
@@ -78,6 +80,8 @@ class Mix:
     taken_s: Number
     chunks: Number
     fitting_prompts: Number
+    stages_at_work: Number
+    ahead_stages: Number
 
     @property
     def step_s(self) -> Number:
@@ -115,17 +119,16 @@ class Replica:
     prompts_apart: Number = 0.0
 
     @property
-    def stages_at_work(self) -> Number:
-        """Pipeline stages that work at the same time on chunks of one prompt [-].
-
-        The host runs ahead by no more launches than may wait for every stage.
-        """
-        stages = self.calibration.engine.stages_at_work(self.parallelism.pipeline)
+    def ahead_stages(self) -> Number:
+        """Stages that the host runs ahead, as far as launches may wait; inf if not counted [-]."""
         launches = self.steps.prompt_launch_count
-        if not launches or self.parallelism.pipeline == 1:
-            return stages
-        ahead = PENDING_LAUNCHES * self.parallelism.pipeline / launches
-        return minimum(stages, 1.0 + ahead)
+        return PENDING_LAUNCHES * self.parallelism.pipeline / launches if launches else inf
+
+    @property
+    def stages_at_work(self) -> Number:
+        """Pipeline stages that work at the same time on chunks of one prompt [-]."""
+        stages = self.calibration.engine.stages_at_work(self.parallelism.pipeline)
+        return minimum(stages, 1.0 + self.ahead_stages)
 
     @property
     def prefill_chunks(self) -> Number:
@@ -232,6 +235,8 @@ class Replica:
             taken_s=added_s * (self.parallelism.pipeline / self.stages_at_work),
             chunks=maximum(new / room, 1.0),
             fitting_prompts=room / new,
+            stages_at_work=self.stages_at_work,
+            ahead_stages=self.ahead_stages,
         )
 
     def _corrected(
