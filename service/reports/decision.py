@@ -72,7 +72,7 @@ _SPOKEN: Mapping[str, Callable[[float], str]] = {"s": duration, "d": days}
 _VERDICTS = {"pass": "kept", "fail": "missed", "unknown": "not known"}
 
 
-def limit_names(limits: Iterable[Limit[Any]]) -> Names:
+def limit_names(limits: Iterable[Limit]) -> Names:
     """What limits and other conditions are called, with the units that they are printed in."""
     return {
         limit.name: (limit.label, _PRINTED.get(unit, unit))

@@ -11,7 +11,7 @@ from service.core.search.workloads import WORKLOAD_KINDS
 from service.core.years import HOURS_PER_MONTH
 from service.estimation.formatting import duration
 from service.estimation.inference.lengths import mean_and_spread
-from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
+from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import InputTokens
 from service.estimation.verdict.figures import emissions, inference_figures

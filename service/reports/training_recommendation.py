@@ -7,7 +7,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.workloads import WORKLOAD_KINDS
-from service.estimation.recommendations.training.limits import RUN_LIMITS
+from service.estimation.recommendations.limit_tables import RUN_LIMITS
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.verdict.figures import days, emissions, training_figures
 from service.estimation.verdict.names import (

@@ -16,9 +16,8 @@ from service.cli.questions.completion import (
     complete_platform,
     complete_region,
 )
-from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
+from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS, RUN_LIMITS
 from service.estimation.recommendations.limits import Limit
-from service.estimation.recommendations.training.limits import RUN_LIMITS
 
 Complete = Callable[[str], list[str]]
 
@@ -254,7 +253,7 @@ PLAIN_ENERGY = (
 )
 
 
-def _limit_options(limits: Iterable[Limit[Any]]) -> tuple[Option, ...]:
+def _limit_options(limits: Iterable[Limit]) -> tuple[Option, ...]:
     return tuple(
         Option(
             (f"--{one.name.replace('_', '-')}",),

@@ -15,7 +15,7 @@ from service.estimation.comparison.figures import compared_figures
 from service.estimation.detail import SMALL
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
-from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
+from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.limits import Bounds, bounds_of
 from service.estimation.recommendations.requests import MOST_ROWS, CompareRequest, too_many_rows
 from service.estimation.recommendations.verification import held_to

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite, log10
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.core.deployment import Region
 from service.core.elementwise import FloatArray
 from service.core.interval import Interval
 from service.core.search.rows import TooSmall
 from service.estimation.recommendations.answers import MustChange
-from service.estimation.recommendations.limits import MEMORY, LimitCheck
+from service.estimation.recommendations.candidate_sets import CandidateTable
+from service.estimation.recommendations.limits import (
+    HEADROOM,
+    MEMORY,
+    CandidateFigures,
+    LimitCheck,
+)
 from service.estimation.recommendations.metrics import MetricRows, Units, metrics_in_regions
+from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.search_context import SearchContext
 
 #: How far past its limits something is, and what it is with what must change.
@@ -37,7 +43,44 @@ _LOAD = "carries_the_load"
 _MOST_TRIED = 20 * _MOST_LISTED
 
 
-def nearest(misses: Iterable[Miss]) -> list[dict[str, Any]]:
+def least_violating(
+    found: SearchResult[Any],
+    context: SearchContext,
+    describe: Callable[[int, int], dict[str, Any]],
+    describe_small: Callable[[int, TooSmall], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Candidates by how far they are past their limits, each with what must change.
+
+    Prices are the lowest known of each accelerator; with a limit of carbon or water, all figures
+    are those of the place, of those open to the accelerator, where a kWh takes least of it.
+
+    Parameters
+    ----------
+    found, context
+        What was searched and found.
+    describe, describe_small
+        Say what a row of the model at a position is, and what had not even room for what it always
+        must hold.
+    """
+    misses: list[Miss] = []
+    for at, (table, left) in enumerate(zip(found.tables, found.left_out, strict=True)):
+        if len(table.metrics.offer):
+            misses += _past_limits(
+                table,
+                context,
+                found.placed.units,
+                lambda row, at=at: describe(at, row),  # type: ignore[misc]
+            )
+        else:
+            misses += _beyond_memory(
+                left.too_small,
+                context,
+                lambda small, at=at: describe_small(at, small),  # type: ignore[misc]
+            )
+    return _nearest(misses)
+
+
+def _nearest(misses: Iterable[Miss]) -> list[dict[str, Any]]:
     """What is past its limits by least, one for each accelerator and number of them."""
     listed: dict[tuple[Any, ...], dict[str, Any]] = {}
     for _, miss in sorted(misses, key=lambda miss: miss[0]):
@@ -47,26 +90,26 @@ def nearest(misses: Iterable[Miss]) -> list[dict[str, Any]]:
     return list(listed.values())
 
 
-def past_limits(
-    checks: Sequence[LimitCheck],
-    lacking_ratio: FloatArray,
-    memory_bytes: FloatArray,
-    usd_per_hour: FloatArray,
+def _past_limits(
+    table: CandidateTable,
+    context: SearchContext,
+    units: Units,
     describe: Callable[[int], dict[str, Any]],
 ) -> list[Miss]:
-    """Rows by how far they are past their limits, each with what must change.
-
-    Parameters
-    ----------
-    checks
-        Limits with the figures of the rows.
-    lacking_ratio, memory_bytes
-        Memory that is missing over that which there is [-], and that which there is [B].
-    usd_per_hour
-        The lowest price of an hour of each row; NaN where none is known [USD/h].
-    describe
-        Says what a row is.
-    """
+    """Rows by how far they are past their limits, each with what must change."""
+    offer, every = table.metrics.offer, np.arange(len(table.metrics.offer))
+    figures, usd_per_hour = _where_they_suit(table, context, units)
+    known = np.nan_to_num(usd_per_hour, nan=np.inf)
+    priced = table.priced(every, known)
+    figures = replace(
+        figures,
+        headroom_ratio=None,
+        **{name: getattr(priced, name) for name in ("usd", "usd_per_hour", "usd_per_month")},
+    )
+    checks = table.checks(figures)
+    headroom = np.asarray(table.figures.headroom_ratio)
+    lacking_ratio = np.maximum((table.bounds[HEADROOM] or 0.0) - headroom, 0.0)
+    memory_bytes = context.memory_bytes()[offer]
     past = lacking_ratio.copy()
     for check in checks:
         values, most = check.values, check.most
@@ -95,16 +138,27 @@ def past_limits(
     return found
 
 
-def lowest_prices(
-    context: SearchContext, offer: NDArray[np.intp], accelerators: FloatArray
-) -> FloatArray:
-    """The lowest price of an hour of so many accelerators; NaN where none is known [USD/h]."""
-    found: FloatArray = context.prices.each_usd_per_hour()[offer] * accelerators
-    return found
+def _where_they_suit(
+    table: CandidateTable, context: SearchContext, units: Units
+) -> tuple[CandidateFigures, FloatArray]:
+    """Figures of rows that limits are held against, and prices of an hour, NaN where unknown."""
+    rows, carbon = table.metrics, _is_limited(table, "kgco2e")
+    if not carbon and not _is_limited(table, "litres"):
+        return table.figures, context.prices.each_usd_per_hour()[rows.offer] * rows.accelerators
+    there = _in_least_places(rows, context, units, of_water=not carbon)
+    emitted = table.footprint(np.arange(len(rows.offer)), there.carbon_g, there.water_l)
+    figures = replace(table.figures, kgco2e=emitted.kgco2e, litres=emitted.litres)
+    return figures, there.usd_per_hour
+
+
+def _is_limited(table: CandidateTable, figure: str) -> bool:
+    return any(
+        table.bounds.get(limit.name) is not None for limit in table.limits if limit.figure == figure
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class InPlaces:
+class _InPlaces:
     """Rows in the place of each accelerator that suits a limit best.
 
     An hour of all accelerators [USD/h], NaN where no price is known, and carbon and water of a
@@ -116,9 +170,9 @@ class InPlaces:
     water_l: FloatArray
 
 
-def in_least_places(
+def _in_least_places(
     rows: MetricRows, context: SearchContext, units: Units, *, of_water: bool
-) -> InPlaces:
+) -> _InPlaces:
     """Each row where, of the places that its accelerator may stand in, a kWh takes least.
 
     Parameters
@@ -130,7 +184,7 @@ def in_least_places(
     """
     regions, count = context.region_values(), len(rows.offer)
     per_kwh = np.array([_water_per_kwh(one) if of_water else _gco2e(one) for one in regions])
-    found = InPlaces(*(np.full(count, np.nan) for _ in range(3)))
+    found = _InPlaces(*(np.full(count, np.nan) for _ in range(3)))
     free = np.zeros((1, 1))
     for at in np.unique(rows.offer):
         mine = np.flatnonzero(rows.offer == at)
@@ -170,7 +224,7 @@ def _or_inf(figure: Interval | None) -> float:
     return float("inf") if figure is None else float(figure.value)
 
 
-def beyond_memory(
+def _beyond_memory(
     small: Sequence[TooSmall],
     context: SearchContext,
     describe: Callable[[TooSmall], dict[str, Any]],

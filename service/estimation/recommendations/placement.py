@@ -8,7 +8,7 @@ are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
@@ -27,14 +27,19 @@ from service.core.search.regions import (
 )
 from service.core.search.rows import LeftOut, joined, taken
 from service.core.search.workloads import METRICS
+from service.estimation.recommendations.candidate_sets import (
+    CandidateSet,
+    CandidateTable,
+    candidate_set,
+)
 from service.estimation.recommendations.exclusions import Exclusion, Exclusions
 from service.estimation.recommendations.limits import OFFERED
 from service.estimation.recommendations.metrics import (
-    ImpactTotals,
     MetricRows,
     Units,
     metrics_in_regions,
 )
+from service.estimation.recommendations.search import Search
 from service.estimation.recommendations.search_context import (
     RegionGroup,
     SearchContext,
@@ -55,24 +60,6 @@ _UNKNOWN_COST = 1e12
 
 #: Candidates of a kind.
 Rows = TypeVar("Rows")
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateSet:
-    """Configurations of one model that compete for places.
-
-    ``row_indices`` are the rows within the limits that do not depend on the place.
-    ``within_price`` says which of given rows are within limits on the price of their hour [USD/h]
-    in so many places,
-    ``within_region`` which of them are within those on totals in a region. Only with
-    ``price_limited`` is there a limit on prices.
-    """
-
-    metrics: MetricRows
-    row_indices: NDArray[np.intp]
-    within_price: Callable[[NDArray[np.intp], FloatArray, int], NDArray[np.bool_]]
-    within_region: Callable[[NDArray[np.intp], ImpactTotals], NDArray[np.bool_]]
-    price_limited: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +91,45 @@ class PlacedCandidates:
 class SearchResult(Generic[Rows]):
     """Candidates of each model, what was left out of them, and what was placed where.
 
-    ``searched`` counts the candidates; ``exclusions`` say what the limits cost.
+    ``tables`` are the candidates as limits and comparisons see them; ``searched`` counts them, and
+    ``exclusions`` say what the limits cost.
     """
 
     by_model: tuple[Rows, ...]
+    tables: tuple[CandidateTable, ...]
     left_out: tuple[LeftOut, ...]
     placed: PlacedCandidates
     searched: int
     exclusions: tuple[Exclusion, ...]
+
+
+def search_result(
+    tables: Iterable[tuple[Rows, LeftOut, CandidateTable]], search: Search, units: Units
+) -> SearchResult[Rows]:
+    """Candidates of each model, sifted by the limits and combined with all places.
+
+    Parameters
+    ----------
+    tables
+        Candidates of each model, what was left out of them, and how they are seen.
+    search
+        Has the places and the weights.
+    units
+        What figures of a unit of work are multiplied by.
+    """
+    excluded = Exclusions()
+    found = tuple(tables)
+    candidate_sets = [candidate_set(table, left, excluded) for _, left, table in found]
+    weights = np.array([search.weights[metric] for metric in METRICS])
+    placed = place_candidates(candidate_sets, search.context, units, weights, excluded)
+    return SearchResult(
+        by_model=tuple(rows for rows, _, _ in found),
+        tables=tuple(table for _, _, table in found),
+        left_out=tuple(left for _, left, _ in found),
+        placed=placed,
+        searched=sum(len(table.metrics.offer) for _, _, table in found),
+        exclusions=excluded.all(),
+    )
 
 
 def place_candidates(
@@ -190,7 +208,7 @@ class _Pool:
 
 
 def _pool(candidate_sets: Sequence[CandidateSet]) -> _Pool:
-    tables = [one.metrics.taken(one.row_indices) for one in candidate_sets]
+    tables = [one.table.metrics.taken(one.row_indices) for one in candidate_sets]
     counts = [len(one.row_indices) for one in candidate_sets]
     return _Pool(
         joined(MetricRows, tables),
@@ -265,7 +283,7 @@ def _place_in_group(
 ) -> _Part:
     """All models in one group of regions, within the limits of place and price."""
     at = np.flatnonzero(group.placeable[pool.metrics.offer])
-    limited = any(one.price_limited for one in candidate_sets)
+    limited = any(one.table.price_limited for one in candidate_sets)
     if not limited:
         # With a limit all are priced, so that what it excludes is counted in full.
         at = at[pool.worthwhile[at]]

@@ -21,12 +21,15 @@ from service.core.search.ranking import (
     robustness,
 )
 from service.core.search.regions import scarce_water
-from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority, WorkloadKind
+from service.core.search.rows import TooSmall
+from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.formatting import duration
 from service.estimation.recommendations.answers import Agreement, ChoiceRobustness, ComparedMetric
 from service.estimation.recommendations.metrics import metrics_in_regions
 from service.estimation.recommendations.placement import PlacedCandidates
-from service.estimation.recommendations.search_context import SearchContext
+from service.estimation.recommendations.places import is_cloud
+from service.estimation.recommendations.search import Search
 from service.estimation.recommendations.verification import Verified
 from service.estimation.verdict.figures import days
 
@@ -63,14 +66,16 @@ _SECONDS_PER_DAY = 86_400.0
 class Subject:
     """What is chosen among: how a row is described and verified, and in which units.
 
-    ``describe`` gives a candidate its own members, without metrics and score; ``verify`` estimates
-    it, given its description and row, as a single deployment.
+    ``describe`` gives a candidate what its kind alone has; ``verify`` estimates it, given its
+    description and row, as a single deployment. ``describe_miss`` and ``describe_small`` say of a
+    model at a position what a row of it is, and what had no room even for what it always holds.
     """
 
-    kind: WorkloadKind
     units: Mapping[Metric, str]
     describe: Callable[[int], dict[str, Any]]
     verify: Callable[[Mapping[str, Any], int], Verified | None]
+    describe_miss: Callable[[int, int], dict[str, Any]]
+    describe_small: Callable[[int, TooSmall], dict[str, Any]]
 
 
 class RankedCandidates:
@@ -85,13 +90,14 @@ class RankedCandidates:
         self,
         subject: Subject,
         found: PlacedCandidates,
-        context: SearchContext,
+        search: Search,
         weights: FloatArray,
     ) -> None:
-        self.subject, self.placed, self.context = subject, found, context
+        self.subject, self.placed, self.search = subject, found, search
+        self.context = search.context
         self.metrics, self.spreads = found.metrics.copy(), found.spreads.copy()
         self.weights, self.least = weights, found.units.least
-        self._regions = context.region_values()
+        self._regions = search.context.region_values()
         self._scarce = scarce_water(self._regions)[found.region]
         self._verified: dict[int, Verified] = {}
         self._missed: set[int] = set()
@@ -166,13 +172,28 @@ class RankedCandidates:
         """A candidate with its metrics."""
         figures = self._verified[at].figures if at in self._verified else {}
         return (
-            self.subject.describe(at)
+            self._placed(at)
+            | self.subject.describe(at)
             | figures
             | {
                 "metrics": {name: _known(self.metrics[at, c]) for c, name in enumerate(METRICS)},
                 "score_ratio": _known(float(np.prod(self.factors[at]))),
             }
         )
+
+    def _placed(self, at: int) -> dict[str, Any]:
+        """What of which model stands where, and at what price."""
+        placed, context = self.placed, self.context
+        region, usd_per_hour = context.regions[placed.region[at]], float(placed.usd_per_hour[at])
+        return {
+            "model": self.search.models[placed.model[at]].id,
+            "accelerator": context.accelerators[placed.offer[at]].id,
+            "accelerator_count": int(placed.accelerators[at]),
+            "region": region.id,
+            "owned": not is_cloud(region),
+            "usd_per_hour": _known(usd_per_hour),
+            "usd_per_month": _known(usd_per_hour * HOURS_PER_MONTH),
+        }
 
     def _choice(self, at: int, priorities: tuple[Priority, ...]) -> dict[str, Any]:
         checked, steady = self._verified[at], self._robustness(at, priorities[0])
@@ -267,7 +288,7 @@ class RankedCandidates:
 
     def _agreement(self, at: int) -> Agreement:
         """Whether the figures confirm the deciding factor of the decision matrix."""
-        kind = self.subject.kind
+        kind = self.search.kind
         decisive: dict[str, Metric] = {
             "memory capacity": "headroom",
             "memory speed": "latency",

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
 from service.core.search.ranking import weight_row
-from service.core.search.workloads import METRICS, WorkloadKind
+from service.core.search.workloads import METRICS
 from service.estimation.answers import frame, provenance, warning_entries
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.recommendations.against import Places, held_against_plan
@@ -23,36 +22,13 @@ from service.estimation.recommendations.answers import (
     ImpliedLimit,
     NotSearched,
 )
+from service.estimation.recommendations.near_misses import least_violating
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import RankedCandidates, Subject
+from service.estimation.recommendations.search import Search
 from service.estimation.recommendations.search_context import REFERENCE_REGION, SearchContext
-from service.estimation.references import Request
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.writing import written
-
-
-class Search(Protocol):
-    """What was searched, with everything filled in that its request left open."""
-
-    @property
-    def kind(self) -> WorkloadKind:
-        """The row of the decision matrix."""
-
-    @property
-    def models(self) -> tuple[Entry[ModelArchitecture], ...]:
-        """The models to choose among."""
-
-    @property
-    def context(self) -> SearchContext:
-        """Accelerators, places and prices."""
-
-    @property
-    def limits(self) -> Request:
-        """The hard limits."""
-
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """Weights of the metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +61,6 @@ def recommendation(
     search: Search,
     found: SearchResult[Any],
     subject: Subject,
-    closest: Callable[[], list[dict[str, Any]]],
     plan: Plan,
     warnings: list[EstimateWarning],
     snapshot: CatalogSnapshot,
@@ -98,8 +73,6 @@ def recommendation(
     ----------
     search, found, subject
         What was searched and found, and how it is compared, described and verified.
-    closest
-        Says what comes closest to limits that nothing meets.
     plan
         The caller's own, and how choices are held against it.
     warnings
@@ -122,11 +95,11 @@ def recommendation(
     near: list[dict[str, Any]] = []
     if unbeaten:
         weights = _weighted(search.weights, search.context, found.placed.metrics, warnings)
-        ranked = RankedCandidates(subject, found.placed, search.context, weights)
+        ranked = RankedCandidates(subject, found.placed, search, weights)
         choices = ranked.choices(warnings)
         front = ranked.front() if detail.has("front") else []
     else:
-        near = closest()
+        near = least_violating(found, search.context, subject.describe_miss, subject.describe_small)
         told = "the closest ones are listed" if near else "what left them out says which"
         warnings.append(
             EstimateWarning("nothing_meets_the_limits", f"every candidate misses a limit; {told}")

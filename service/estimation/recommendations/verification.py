@@ -12,21 +12,20 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.workloads import WorkloadKind
 from service.estimation.answers import LimitRow
 from service.estimation.compliance.requests import RuleFacts
+from service.estimation.recommendations.limit_tables import hourly_usd, known, monthly_usd
 from service.estimation.recommendations.limits import (
     Bounds,
     Limit,
     Written,
-    hourly_usd,
-    known,
+    bounds_of,
     limit_rows,
-    monthly_usd,
 )
 from service.estimation.recommendations.metrics import MetricRows
 from service.estimation.recommendations.place_requests import RulesLimit
-from service.estimation.recommendations.requests import ChoiceRequest, DecisionLimitsRequest
+from service.estimation.recommendations.requests import ChoiceRequest
+from service.estimation.recommendations.search import Search
 from service.estimation.recommendations.search_context import SearchContext
-from service.estimation.recommendations.training.requests import RunLimits
-from service.estimation.references import CatalogRequest
+from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import CostRequest
 
@@ -77,21 +76,31 @@ def verified_estimate(
     return Verified(body, further, parts_of(estimate), limits, len(codes & _WEAK), figures, metrics)
 
 
-def place_figures(
-    candidate: Written,
-    offer: int,
-    context: SearchContext,
-    limits: DecisionLimitsRequest | RunLimits,
-) -> dict[str, Any]:
-    """What limits of a place and a site are held against, that no estimate states."""
+def held_candidate(
+    candidate: Written, offer: int, search: Search, estimate: Written, limits: Iterable[Limit]
+) -> list[LimitRow]:
+    """The limits of a search, with the figures of the estimate of a candidate.
+
+    Parameters
+    ----------
+    candidate, offer
+        What was estimated, and the position of its accelerator.
+    search, estimate, limits
+        What is held to which limits.
+    """
+    context, asked = search.context, search.limits
     region = next(one.value for one in context.regions if one.id == candidate["region"])
-    stress = region.water_stress_ratio
-    site = context.site
-    return {
+    stress, rules = region.water_stress_ratio, getattr(asked, "compliance", None)
+    count = float(candidate["accelerator_count"])
+    held = {
+        **candidate,
+        # What limits of a place and a site are held against, that no estimate states.
         "water_stress_ratio": None if stress is None else float(stress.value),
-        **({} if site is None else site.of(offer, float(candidate["accelerator_count"]))),
-        **({} if limits.compliance is None else {"require": limits.compliance.require}),
+        **({} if context.site is None else context.site.of(offer, count)),
+        **({} if rules is None else {"require": rules.require}),
+        "limits_of": getattr(asked, "percentile", "mean"),
     }
+    return limit_rows(limits, bounds_of(asked), estimate, held)
 
 
 def prices_told(estimate: Written, candidate: Written) -> dict[str, float | None]:
@@ -133,35 +142,46 @@ Asked = TypeVar("Asked", bound=CatalogRequest)
 
 
 def own_plan(
-    plan: Asked, estimate: Callable[[Asked, CatalogSnapshot], Written], snapshot: CatalogSnapshot
-) -> Written:
-    """The estimate of the caller's own plan, from the catalog that the whole answer is from.
+    plan: Asked | None,
+    estimate: Callable[[Asked, CatalogSnapshot], Written],
+    limits: Iterable[Limit],
+    asked: Request,
+    snapshot: CatalogSnapshot,
+) -> dict[str, Any] | None:
+    """The caller's own plan, estimated and held to the limits of the choices; None if not given.
+
+    Parameters
+    ----------
+    plan, estimate
+        What to estimate how, from the catalog that the whole answer is from.
+    limits, asked
+        The table of limits, and what they are set to.
+    snapshot
+        The catalog.
 
     Raises
     ------
     Rejected
         If it cannot be estimated; pointers lead into the plan.
     """
+    if plan is None:
+        return None
     for name in ("catalog_revision", "as_of"):
         if getattr(plan, name) is not None:
             raise Rejected(
                 [FieldError(f"/baseline/{name}", f"the whole answer is from one {name}; move it")]
             )
     try:
-        return estimate(plan, snapshot)
+        found = estimate(plan, snapshot)
     except Rejected as rejected:
         raise Rejected(
             [replace(one, pointer=f"/baseline{one.pointer}") for one in rejected.errors]
         ) from None
-
-
-def held_plan(estimate: Written, limits: Iterable[Limit[Any]], bounds: Bounds) -> dict[str, Any]:
-    """The caller's own plan in an answer: its estimate, held to the limits of the choices."""
-    return {"estimate": parts_of(estimate), "limits": held_to(estimate, limits, bounds)}
+    return {"estimate": parts_of(found), "limits": held_to(found, limits, bounds_of(asked))}
 
 
 def held_to(
-    estimate: Written, limits: Iterable[Limit[Any]], bounds: Bounds, stress: float | None = None
+    estimate: Written, limits: Iterable[Limit], bounds: Bounds, stress: float | None = None
 ) -> list[LimitRow]:
     """The limits that are set, with the figures of an estimate that no search has found.
 

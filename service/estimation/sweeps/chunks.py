@@ -21,11 +21,12 @@ from service.core.search.regions import in_regions, making_of_rows, site_of_rows
 from service.core.search.rows import picked
 from service.core.search.stack import Stacks
 from service.core.years import HOURS_PER_MONTH, HOURS_PER_YEAR
-from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, DeploymentFigures
+from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.limits import (
     FORMATS_AND_POWER,
     OFFERED,
     WITHIN_DOMAIN,
+    CandidateFigures,
     limit_checks,
 )
 from service.estimation.recommendations.search_context import usd_per_hour_in_regions
@@ -238,7 +239,7 @@ def _configurations_within(
     most = study.spaces[0].most_accelerators
     _exclude("max_accelerators", found.accelerators <= most, within_limits, excluded, each)
     _exclude("fits", np.asarray(found.estimate.fits), within_limits, excluded, each)
-    checked = DeploymentFigures(
+    checked = CandidateFigures(
         headroom_ratio=free,
         missing_replicas=found.needed_replicas - found.replicas,
         **{
@@ -321,12 +322,12 @@ def _places_within(
     hourly = np.asarray(figures["rented_usd_per_hour"].value)
     known = (region.water_stress_ratio for _, region in study.regions)
     stress = np.array([np.nan if one is None else float(one.value) for one in known])
-    checked = DeploymentFigures(
+    checked = CandidateFigures(
         usd_per_hour=hourly,
         usd_per_month=hourly * HOURS_PER_MONTH,
         water_stress_ratio=np.tile(stress, len(hourly) // len(stress)),
-        kgco2e_per_year=np.asarray(figures["kgco2e_per_year"].value),
-        l_per_year=np.asarray(figures["l_per_year"].value),
+        kgco2e=np.asarray(figures["kgco2e_per_year"].value),
+        litres=np.asarray(figures["l_per_year"].value),
     )
     _exclude_past_limits(study, checked, within_limits, excluded, 1)
     return within_limits
@@ -334,7 +335,7 @@ def _places_within(
 
 def _exclude_past_limits(
     study: Study,
-    figures: DeploymentFigures,
+    figures: CandidateFigures,
     remaining: NDArray[np.bool_],
     excluded: Counter[str],
     each: int,

@@ -8,7 +8,7 @@ from typing import Any
 
 from service.core.years import HOURS_PER_MONTH
 from service.estimation.formatting import duration, number
-from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
+from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.limits import limit_rows
 from service.estimation.recommendations.requests import DecisionLimitsRequest
 from service.estimation.verdict.figures import days, emissions, rough_money

@@ -9,18 +9,22 @@ import pytest
 from service.cli.questions.options import DEPLOYMENT_LIMIT_OPTIONS, RUN_LIMIT_OPTIONS
 from service.estimation.comparison.table import comparison_answer, flat_rows
 from service.estimation.recommendations.exclusions import Exclusions
-from service.estimation.recommendations.inference.limits import (
-    DEPLOYMENT_LIMITS,
-    DeploymentFigures,
-)
 from service.estimation.recommendations.inference.recommend import recommendation_answer
-from service.estimation.recommendations.limits import CONDITIONS, limit_checks, limit_rows
+from service.estimation.recommendations.limit_tables import (
+    DEPLOYMENT_LIMITS,
+    RUN_LIMITS,
+)
+from service.estimation.recommendations.limits import (
+    CONDITIONS,
+    CandidateFigures,
+    limit_checks,
+    limit_rows,
+)
 from service.estimation.recommendations.requests import (
     CompareRequest,
     LimitsRequest,
     RecommendationRequest,
 )
-from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import (
     RunLimits,
@@ -91,7 +95,7 @@ def test_every_limit_of_a_run_that_is_set_is_held_against_each_choice(packaged_s
 
 
 def test_an_unknown_figure_is_past_its_limit_and_never_the_nearest():
-    figures = DeploymentFigures(ttft_s=np.array([0.5, 2.0, np.nan, 3.0]))
+    figures = CandidateFigures(ttft_s=np.array([0.5, 2.0, np.nan, 3.0]))
     excluded = Exclusions()
     checks = limit_checks(DEPLOYMENT_LIMITS, figures, {"ttft_s": 1.0, "tpot_s": 1.0})
     assert excluded.within_limits(checks, 4).tolist() == [True, False, False, False]
@@ -100,7 +104,7 @@ def test_an_unknown_figure_is_past_its_limit_and_never_the_nearest():
 
 
 def test_at_least_limits_turn_their_sign():
-    figures = DeploymentFigures(headroom_ratio=np.array([0.3, 0.05, -0.2]))
+    figures = CandidateFigures(headroom_ratio=np.array([0.3, 0.05, -0.2]))
     excluded = Exclusions()
     checks = limit_checks(DEPLOYMENT_LIMITS, figures, {"headroom_ratio_at_least": 0.1})
     assert excluded.within_limits(checks, 3).tolist() == [True, False, False]

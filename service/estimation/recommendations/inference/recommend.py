@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.performance.kernels import met_activations
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
-from service.core.years import HOURS_PER_MONTH
 from service.estimation.answers import Parallelism
 from service.estimation.comparison.figures import compared_figures
 from service.estimation.detail import WHOLE, Detail
+from service.estimation.inference.estimate import inference_estimate
 from service.estimation.recommendations.against import INFERENCE_PLACES
 from service.estimation.recommendations.answers import ImpliedLimit
-from service.estimation.recommendations.inference.near_misses import least_violating
 from service.estimation.recommendations.inference.search import search_candidates
 from service.estimation.recommendations.inference.space import ResolvedSearch, resolve_search
-from service.estimation.recommendations.inference.verification import baseline, verified
+from service.estimation.recommendations.inference.verification import verified
+from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.placement import SearchResult
-from service.estimation.recommendations.places import is_cloud
 from service.estimation.recommendations.ranked import Subject
 from service.estimation.recommendations.recommendation import Plan, recommendation
 from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.recommendations.verification import own_plan
 from service.estimation.requests import SpeculativeRequest
 from service.estimation.writing import written
 
@@ -52,26 +50,33 @@ def recommendation_answer(
     """
     search = resolve_search(request, snapshot)
     found = search_candidates(search)
+    placed = found.placed
     subject = Subject(
-        kind=search.kind,
         units=UNITS,
         describe=lambda at: _description(at, search, found),
         verify=lambda candidate, at: verified(
             candidate,
-            int(found.by_model[found.placed.model[at]].offer[found.placed.row[at]]),
-            search.tried[found.placed.model[at]].reference,
+            int(placed.offer[at]),
+            search.tried[placed.model[at]].reference,
             _draft(at, search, found),
             search,
             request,
             snapshot,
         ),
+        describe_miss=lambda model, row: _miss(model, row, search, found),
+        describe_small=lambda model, small: _missing(
+            *(model, small.offer, search.spaces[model].layouts[small.layout].least_accelerators),
+            *(small.choice, small.layout, search),
+        ),
+    )
+    baseline = own_plan(
+        request.baseline, inference_estimate, DEPLOYMENT_LIMITS, search.limits, snapshot
     )
     answer = recommendation(
         search,
         found,
         subject,
-        lambda: least_violating(search, found),
-        Plan(baseline(request, search, snapshot), INFERENCE_PLACES, compared_figures),
+        Plan(baseline, INFERENCE_PLACES, compared_figures),
         [],
         snapshot,
         implied_limits(request, search),
@@ -133,16 +138,9 @@ def _description(
     model, row = placed.model[at], placed.row[at]
     rows, space = found.by_model[model], search.spaces[model]
     precision = space.precisions[rows.precision[row]]
-    layout = space.layouts[rows.layout[row]]
-    hourly = placed.usd_per_hour[at]
     offer = rows.offer[row]
     return {
-        "model": search.models[model].id,
         "engine": search.environments[model].serving.engine,
-        "accelerator": search.accelerators[offer].id,
-        "accelerator_count": int(rows.accelerators[row]),
-        "region": search.context.regions[placed.region[at]].id,
-        "owned": not is_cloud(search.context.regions[placed.region[at]]),
         "precision": {
             "weights": precision.weights.id,
             "kv_cache": precision.kv_cache.id,
@@ -153,7 +151,10 @@ def _description(
             ),
         },
         "weights_from": search.tried[model].origins[precision.weights.id],
-        "parallelism": {**written(layout, Parallelism), "data": int(rows.replicas[row])},
+        "parallelism": {
+            **written(space.layouts[rows.layout[row]], Parallelism),
+            "data": int(rows.replicas[row]),
+        },
         "concurrency_per_replica": int(rows.concurrency_per_replica[row]),
         "speculative": _shown_draft(search.drafts[rows.draft[row]]),
         "disaggregated": bool(rows.pooled[row]),
@@ -161,6 +162,30 @@ def _description(
         "headroom_ratio": float(rows.headroom_ratio[row]),
         "ttft_s": float(rows.ttft_s[row]),
         "tpot_s": float(rows.tpot_s[row]),
-        "usd_per_hour": float(hourly) if np.isfinite(hourly) else None,
-        "usd_per_month": float(hourly) * HOURS_PER_MONTH if np.isfinite(hourly) else None,
+    }
+
+
+def _miss(
+    model: int, row: int, search: ResolvedSearch, found: SearchResult[InferenceCandidates]
+) -> dict[str, Any]:
+    """A row of the model at a position, which misses limits."""
+    rows = found.by_model[model]
+    return _missing(
+        *(model, int(rows.offer[row]), int(rows.accelerators[row])),
+        *(int(rows.precision[row]), int(rows.layout[row]), search),
+    )
+
+
+def _missing(
+    model: int, offer: int, count: int, precision: int, layout: int, search: ResolvedSearch
+) -> dict[str, Any]:
+    """What misses limits, by its positions in the search."""
+    space = search.spaces[model]
+    return {
+        "model": search.models[model].id,
+        "accelerator": search.accelerators[offer].id,
+        "accelerator_count": count,
+        "weights": space.precisions[precision].weights.id,
+        "tensor": space.layouts[layout].tensor,
+        "pipeline": space.layouts[layout].pipeline,
     }

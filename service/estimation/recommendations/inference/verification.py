@@ -13,18 +13,15 @@ from service.estimation.inference.requests import InferenceRequest
 from service.estimation.launching.answers import Start
 from service.estimation.launching.command import start_of
 from service.estimation.recommendations.inference.engines import engine_to_name
-from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, free_ratio
 from service.estimation.recommendations.inference.space import ResolvedSearch
-from service.estimation.recommendations.limits import bounds_of, limit_rows
+from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS, free_ratio
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.recommendations.verification import (
     Verified,
     asked_cost,
     asked_rules,
     estimate_metrics,
-    held_plan,
-    own_plan,
-    place_figures,
+    held_candidate,
     prices_told,
     verified_estimate,
 )
@@ -58,12 +55,7 @@ def verified(
     impacts = estimate["impacts"]
     if impacts is None:
         return None
-    held = {
-        **candidate,
-        **place_figures(candidate, offer, search.context, search.limits),
-        "limits_of": search.limits.percentile,
-    }
-    limits = limit_rows(DEPLOYMENT_LIMITS, bounds_of(search.limits), estimate, held)
+    limits = held_candidate(candidate, offer, search, estimate, DEPLOYMENT_LIMITS)
     latency, free = estimate["latency"], free_ratio(estimate, candidate)
     time = latency["task_s" if search.kind.id == "agentic" else "e2e_s"]
     first = latency["ttft_s"]
@@ -125,22 +117,6 @@ def _checkpoint(named: ModelReference) -> str | None:
     if not isinstance(named, str) or "/" not in named:
         return None
     return named.removeprefix("hf:")
-
-
-def baseline(
-    request: RecommendationRequest, search: ResolvedSearch, snapshot: CatalogSnapshot
-) -> dict[str, Any] | None:
-    """The caller's own plan, held to the limits of the choices; None if there is none.
-
-    Raises
-    ------
-    Rejected
-        If it cannot be estimated.
-    """
-    if request.baseline is None:
-        return None
-    estimate = own_plan(request.baseline, inference_estimate, snapshot)
-    return held_plan(estimate, DEPLOYMENT_LIMITS, bounds_of(search.limits))
 
 
 def _precision(formats: Mapping[str, Any]) -> PrecisionRequest:

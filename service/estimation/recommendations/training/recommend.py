@@ -12,24 +12,24 @@ from service.core.explanation import EstimateWarning
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
-from service.core.years import HOURS_PER_MONTH
 from service.estimation.answers import Parallelism
 from service.estimation.comparison.figures import run_figures
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.recommendations.against import TRAINING_PLACES
 from service.estimation.recommendations.answers import ImpliedLimit
+from service.estimation.recommendations.limit_tables import RUN_LIMITS
 from service.estimation.recommendations.placement import SearchResult
-from service.estimation.recommendations.places import is_cloud
 from service.estimation.recommendations.ranked import Subject
 from service.estimation.recommendations.recommendation import Plan, recommendation
-from service.estimation.recommendations.training.near_misses import closest_runs
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.recommendations.training.search import search_training_candidates
 from service.estimation.recommendations.training.space import (
     ResolvedTrainingSearch,
     resolve_training_search,
 )
-from service.estimation.recommendations.training.verification import run_baseline, verified_run
+from service.estimation.recommendations.training.verification import verified_run
+from service.estimation.recommendations.verification import own_plan
+from service.estimation.training.estimate import training_estimate
 from service.estimation.writing import written
 
 #: Units of the metrics, of which less is better.
@@ -55,25 +55,29 @@ def training_recommendation_answer(
     """
     given = request.run.offload
     search, found, request = _searched(request, snapshot)
+    placed = found.placed
     subject = Subject(
-        kind=search.kind,
         units=TRAINING_UNITS,
         describe=lambda at: _description(at, search, found),
         verify=lambda candidate, at: verified_run(
             candidate,
-            int(found.by_model[found.placed.model[at]].offer[found.placed.row[at]]),
-            request.asked_models[found.placed.model[at]],
+            int(placed.offer[at]),
+            request.asked_models[placed.model[at]],
             search,
             request,
             snapshot,
         ),
+        describe_miss=lambda model, row: _miss(model, row, search, found),
+        describe_small=lambda model, small: _missing(
+            model, small.offer, small.choice, small.layout, search
+        ),
     )
+    baseline = own_plan(request.baseline, training_estimate, RUN_LIMITS, search.limits, snapshot)
     answer = recommendation(
         search,
         found,
         subject,
-        lambda: closest_runs(search, found),
-        Plan(run_baseline(request, search, snapshot), TRAINING_PLACES, run_figures),
+        Plan(baseline, TRAINING_PLACES, run_figures),
         [*_warnings(request, search), *_offload_warnings(given, request)],
         snapshot,
         implied_run_limits(request, search),
@@ -161,13 +165,8 @@ def _description(
     model, row = placed.model[at], placed.row[at]
     rows, space = found.by_model[model], search.spaces[model]
     variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
-    settings, hourly = variant.settings, placed.usd_per_hour[at]
+    settings = variant.settings
     return {
-        "model": search.models[model].id,
-        "accelerator": search.context.accelerators[rows.offer[row]].id,
-        "accelerator_count": int(rows.accelerators[row]),
-        "region": search.context.regions[placed.region[at]].id,
-        "owned": not is_cloud(search.context.regions[placed.region[at]]),
         "precision": {
             "weights": variant.precision.weights.id,
             "activations": variant.precision.activations.id,
@@ -189,6 +188,32 @@ def _description(
         "days": float(rows.wall_s[row] / SECONDS_PER_DAY),
         "mfu_ratio": float(rows.mfu_ratio[row]),
         "accelerator_hours": float(rows.accelerator_hours[row]),
-        "usd_per_hour": float(hourly) if np.isfinite(hourly) else None,
-        "usd_per_month": float(hourly) * HOURS_PER_MONTH if np.isfinite(hourly) else None,
+    }
+
+
+def _miss(
+    model: int, row: int, search: ResolvedTrainingSearch, found: SearchResult[TrainingCandidates]
+) -> dict[str, Any]:
+    """A row of the model at a position, which misses limits."""
+    rows = found.by_model[model]
+    return _missing(
+        *(model, int(rows.offer[row]), int(rows.variant[row]), int(rows.layout[row]), search)
+    )
+
+
+def _missing(
+    model: int, offer: int, variant_at: int, layout_at: int, search: ResolvedTrainingSearch
+) -> dict[str, Any]:
+    """What misses limits, by its positions in the search."""
+    space = search.spaces[model]
+    variant, layout = space.variants[variant_at], space.layouts[layout_at]
+    return {
+        "model": search.models[model].id,
+        "accelerator": search.context.accelerators[offer].id,
+        "accelerator_count": layout.accelerator_count,
+        "weights": variant.precision.weights.id,
+        "method": variant.settings.method,
+        "zero_stage": variant.settings.zero_stage,
+        "tensor": layout.tensor,
+        "pipeline": layout.pipeline,
     }

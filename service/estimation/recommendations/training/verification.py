@@ -11,8 +11,7 @@ from service.core.performance.training.run import SECONDS_PER_DAY
 from service.estimation.inference.echo import power_limit
 from service.estimation.launching.answers import RunStart
 from service.estimation.launching.training import run_start_of
-from service.estimation.recommendations.limits import bounds_of, limit_rows, unused_ratio
-from service.estimation.recommendations.training.limits import RUN_LIMITS
+from service.estimation.recommendations.limit_tables import RUN_LIMITS, free_ratio
 from service.estimation.recommendations.training.requests import (
     RunRequest,
     TrainingRecommendationRequest,
@@ -25,9 +24,7 @@ from service.estimation.recommendations.verification import (
     asked_cost,
     asked_rules,
     estimate_metrics,
-    held_plan,
-    own_plan,
-    place_figures,
+    held_candidate,
     prices_told,
     verified_estimate,
 )
@@ -52,9 +49,8 @@ def verified_run(
         estimate = training_estimate(asked, snapshot)
     except Rejected:
         return None
-    held = {**candidate, **place_figures(candidate, offer, search.context, search.limits)}
-    limits = limit_rows(RUN_LIMITS, bounds_of(search.limits), estimate, held)
-    speed, free = estimate["latency"], unused_ratio(estimate)
+    limits = held_candidate(candidate, offer, search, estimate, RUN_LIMITS)
+    speed, free = estimate["latency"], free_ratio(estimate, candidate)
     run, impacts = speed.get("run"), estimate["impacts"]
     days = None if run is None else run["days"]
     work = None if impacts is None else impacts.get("run")
@@ -99,24 +95,6 @@ def _start(
         float(machine.accelerators_of_a_host),
         snapshot,
     )
-
-
-def run_baseline(
-    request: TrainingRecommendationRequest,
-    search: ResolvedTrainingSearch,
-    snapshot: CatalogSnapshot,
-) -> dict[str, Any] | None:
-    """The caller's own plan, held to the limits of the choices; None if there is none.
-
-    Raises
-    ------
-    Rejected
-        If it cannot be estimated.
-    """
-    if request.baseline is None:
-        return None
-    estimate = own_plan(request.baseline, training_estimate, snapshot)
-    return held_plan(estimate, RUN_LIMITS, bounds_of(search.limits))
 
 
 def _offload(place: Place, run: RunRequest) -> TrainingOffloadRequest:
