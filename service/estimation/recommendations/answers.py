@@ -85,20 +85,35 @@ class WeightsFrom(Answer):
     """Published effects of the format on quality; empty if none are known."""
 
 
-class Candidate(Answer):
-    """A configuration in a region: as the search sees it, or once chosen, as its estimate says."""
+class PlacedCandidate(Answer):
+    """What candidates of either kind say: what stands where, at what price."""
 
     model: str
-    engine: str
-    """What serves."""
     accelerator: str
     accelerator_count: int
     region: str
     owned: bool
     """Whether it is bought and stands in a place of your own; else it is rented."""
+    parallelism: Parallelism
+    headroom_ratio: float
+    """Share of an accelerator's memory that is free."""
+    usd_per_hour: float | None
+    """Price of all accelerators; null if not known. What is owned costs its price over its life and
+    its electricity."""
+    usd_per_month: float | None
+    """The same for a month of 730.5 hours."""
+    score_ratio: float | None
+    """Weighted product of the metrics, 1 if best at all that have a weight; null where a metric
+    with a weight is not known."""
+
+
+class Candidate(PlacedCandidate):
+    """A configuration in a region: as the search sees it, or once chosen, as its estimate says."""
+
+    engine: str
+    """What serves."""
     precision: Precision
     weights_from: WeightsFrom
-    parallelism: Parallelism
     concurrency_per_replica: int
     """Sequences that a replica runs at once."""
     speculative: NotRequired[IfAny[CandidateDraft]]
@@ -106,19 +121,9 @@ class Candidate(Answer):
     """Whether some replicas compute prompts and the others decode."""
     uses_memory_tiers: bool
     """Whether part of it is in serving.memory_tiers, outside the accelerator."""
-    headroom_ratio: float
-    """Share of an accelerator's memory that is free."""
     ttft_s: float
     tpot_s: float
-    usd_per_hour: float | None
-    """Price of all accelerators; null if not known. What is owned costs its price over its life and
-    its electricity."""
-    usd_per_month: float | None
-    """The same for a month of 730.5 hours."""
     metrics: CandidateMetrics
-    score_ratio: float | None
-    """Weighted product of the metrics, 1 if best at all that have a weight; null where a metric
-    with a weight is not known."""
 
 
 class ComparedMetric(Answer):
@@ -231,18 +236,11 @@ class Baseline(WholeEstimate):
     """The same limits that choices are held to."""
 
 
-class Choice(WholeEstimate, ComparedMetrics, RunnerUp):
-    """The best candidate for one or more priorities, with the reasons."""
+class Reasons(Answer):
+    """Why a choice of either kind is one."""
 
     priorities: list[Priority]
     """What it is the best choice for."""
-    candidate: Candidate
-    request: dict[str, Any]
-    """The body for /v1/estimates/inference that gives the same estimate."""
-    start: Start | None
-    """How to start it; null for engines whose flags the catalog does not know."""
-    figures: ComparedFigures
-    """What the choice's own estimate says."""
     limits: list[LimitRow]
     """Further constraints are in the estimate."""
     against: Against | None
@@ -254,27 +252,44 @@ class Choice(WholeEstimate, ComparedMetrics, RunnerUp):
     medium from 30 %, and lower where figures rest on other hardware's measurements."""
 
 
-class DecisionLimits(Answer):
+class Choice(Reasons, WholeEstimate, ComparedMetrics, RunnerUp):
+    """The best candidate for one or more priorities, with the reasons."""
+
+    candidate: Candidate
+    request: dict[str, Any]
+    """The body for /v1/estimates/inference that gives the same estimate."""
+    start: Start | None
+    """How to start it; null for engines whose flags the catalog does not know."""
+    figures: ComparedFigures
+    """What the choice's own estimate says."""
+
+
+class AppliedLimits(Answer):
+    """The limits that were applied; those that are not there are none."""
+
+    usd_per_hour: NotRequired[IfAny[float]]
+    usd_per_month: NotRequired[IfAny[float]]
+    it_power_w: NotRequired[IfAny[float]]
+    weight_bits_at_least: NotRequired[IfAny[float]]
+    water_stress_ratio: NotRequired[IfAny[float]]
+    compliance: NotRequired[IfAny[dict[str, Any]]]
+    """Rules to keep, as asked for."""
+    site: NotRequired[IfAny[dict[str, Any]]]
+    """What the site can take, as asked for."""
+    headroom_ratio_at_least: float
+    implied: bool
+    """Whether limits of the workload kind hold where the request gives none."""
+
+
+class DecisionLimits(AppliedLimits):
     """The limits that were applied; those that are not there are none."""
 
     ttft_s: NotRequired[IfAny[float]]
     tpot_s: NotRequired[IfAny[float]]
     e2e_s: NotRequired[IfAny[float]]
     task_s: NotRequired[IfAny[float]]
-    usd_per_hour: NotRequired[IfAny[float]]
     kgco2e_per_year: NotRequired[IfAny[float]]
     l_per_year: NotRequired[IfAny[float]]
-    usd_per_month: NotRequired[IfAny[float]]
-    it_power_w: NotRequired[IfAny[float]]
-    weight_bits_at_least: NotRequired[IfAny[float]]
-    water_stress_ratio: NotRequired[IfAny[float]]
-    headroom_ratio_at_least: float
-    compliance: NotRequired[IfAny[dict[str, Any]]]
-    """Rules to keep, as asked for."""
-    site: NotRequired[IfAny[dict[str, Any]]]
-    """What the site can take, as asked for."""
-    implied: bool
-    """Whether limits of the workload kind hold where the request gives none."""
     percentile: Literal["mean", "p50", "p95", "p99"]
     """What of ttft_s, tpot_s and e2e_s is limited."""
 
@@ -384,25 +399,30 @@ class Front(Answer, total=False):
     """Candidates that no other beats, at most 50."""
 
 
-class RecommendationAnswer(Traced, Front):
-    """Choices by priority, the Pareto front, and what excluded the other candidates."""
+class DecisionAnswer(Traced):
+    """What answers about choices of either kind say."""
 
     workload_kind: str
     weights: MetricWeights
-    limits: DecisionLimits
-    searched: SearchedDeployments
     implied: list[ImpliedLimit]
     """Limits that the workload kind sets where the request is silent, and how to remove them."""
     not_searched: list[NotSearched]
     """What was set aside before anything was computed."""
     excluded: list[Excluded]
+    warnings: list[Remark]
+    provenance: Provenance
+
+
+class RecommendationAnswer(DecisionAnswer, Front):
+    """Choices by priority, the Pareto front, and what excluded the other candidates."""
+
+    limits: DecisionLimits
+    searched: SearchedDeployments
     baseline: NotRequired[IfAny[Baseline]]
     """Your own plan; present if the request names one."""
     choices: list[Choice]
     least_violating: list[NearMiss]
     """Configurations that miss the limits by the least, if none meets them."""
-    warnings: list[Remark]
-    provenance: Provenance
 
 
 class WorkloadKind(Answer):
