@@ -229,12 +229,24 @@ def resolve_region(
         entry = one_region(region, snapshot)
         return entry if as_of is None else _dated_region(snapshot, entry, as_of)
     document = document_of(region)
+    if region.parent is not None:
+        document["parent"] = _parent(region.parent, snapshot)
     tower = document.pop("cooling", None)
     if tower is not None and "wue_l_per_kwh" not in document["figures"]:
         wue = evaporative_wue(**tower)
         stated = {"value": wue.value, "low": wue.low, "high": wue.high}
         document["figures"] = document["figures"] | {"wue_l_per_kwh": stated}
     return snapshot.region(document, as_of)
+
+
+def _parent(name: str, snapshot: CatalogSnapshot) -> str:
+    """Id of the region that a name means, as where a place is named alone."""
+    try:
+        return one_region(name, snapshot).id
+    except UnknownReference as unknown:
+        raise DocumentInvalid(
+            "/parent", f"no region {unknown.reference[:120]!r}{unknown.hint}"
+        ) from None
 
 
 def named_regions(

@@ -24,6 +24,18 @@ SEVEN_BILLION = {
 }
 
 
+GPT_7B = {
+    "config": {
+        "model_type": "gpt2",
+        "n_embd": 4096,
+        "n_layer": 32,
+        "n_head": 32,
+        "vocab_size": 1000,
+        "n_positions": 8192,
+    }
+}
+
+
 @pytest.fixture(scope="module")
 def asked(packaged_snapshot):
     def ask(**fields: Any) -> Any:
@@ -53,6 +65,9 @@ def test_the_rule_of_thumb_needs_a_constant_of_30_for_32_gb(asked):
         pytest.approx(10.74e9, rel=0.005),
         pytest.approx(21.47e9, rel=0.005),
     )
+    # 34 bytes a token and feature with dropout, 17 elements of 16 bit; the head's input beside.
+    kept = asked(model=GPT_7B, training={"dropout": True})["activations"]
+    assert kept["estimated_constant"]["value"] == pytest.approx(17.0, rel=0.005)
     scaled = told["estimated_constant"]["value"] / told["activation_constant"]["value"]
     same = told["estimated_bytes"]["value"] / told["seed_constant_bytes"]["value"]
     assert scaled == pytest.approx(same)

@@ -23,6 +23,8 @@ class SeedActivations(Answer):
     seed_constant_bytes: Interval
     """C · layers · sequences · tokens · hidden size · bytes of an activation."""
     estimated_bytes: Interval
+    """All activations that layers keep until the backward pass, counted operator by operator. Part
+    of them takes room that gradients have later, so that parts.activations may have less."""
     estimated_constant: Interval
     """The constant at which the rule gives the estimate."""
 

@@ -8,7 +8,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Parallelism
 from service.core.explanation import EstimateWarning, Formula, Step, explain
-from service.core.interval import Interval, quotient, scale
+from service.core.interval import Interval, exact, quotient, scale
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.kv_cache import cache_layout
 from service.core.memory.pruning import (
@@ -168,8 +168,8 @@ def _activations(
     return {
         "activation_constant": figure(constant),
         "seed_constant_bytes": figure(seed),
-        "estimated_bytes": figure(training.activations_bytes),
-        "estimated_constant": figure(scale(training.activations_bytes, 1.0 / unit)),
+        "estimated_bytes": figure(exact(float(training.stored_activations_bytes))),
+        "estimated_constant": figure(exact(float(training.stored_activations_bytes) / unit)),
     }
 
 

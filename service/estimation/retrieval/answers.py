@@ -14,7 +14,8 @@ class RetrievalStage(Answer):
 
     name: StageName
     seconds_s: Interval | None
-    """Time that users wait for it."""
+    """Time that users wait for it; of injection what the context adds to that of generation, to the
+    first token and between tokens."""
     it_energy_wh: Interval | None
     """Of one task."""
     gco2e: Interval | None

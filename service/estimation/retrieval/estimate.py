@@ -76,7 +76,7 @@ def retrieval_answer(request: RetrievalRequest, snapshot: CatalogSnapshot) -> Re
         stages["search"] = _searched(request.search, tier.value, warnings)
     without, with_context = _of_request(plain, "e2e_s"), _of_request(whole, "e2e_s")
     stages["injection"] = _Stage(
-        _more(whole["latency"]["ttft_s"], plain["latency"]["ttft_s"]),
+        _between(with_context.seconds, without.seconds),
         _between(with_context.energy, without.energy),
         _between(with_context.carbon, without.carbon),
     )
@@ -249,10 +249,6 @@ def _held(asked: VectorSearchRequest) -> float:
 
 def _interval(given: shapes.Interval | None) -> Interval | None:
     return None if given is None else Interval(given["value"], given["low"], given["high"])
-
-
-def _more(longer: shapes.Interval | None, shorter: shapes.Interval | None) -> Interval | None:
-    return _between(_interval(longer), _interval(shorter))
 
 
 def _between(more: Interval | None, less: Interval | None) -> Interval | None:

@@ -65,7 +65,7 @@ class StoreAnswer(Repeatable):
     after: StoreSize
     """After the requested number of days."""
     growth_bytes_per_year: float
-    """Growth before anything is forgotten."""
+    """Growth before anything is forgotten; with retention_days it ends after these."""
     search_s: Interval | None
     """Search over all vectors at the tier's bandwidth; an index reads less."""
     embedding_model_bytes: float | None

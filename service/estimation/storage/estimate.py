@@ -82,11 +82,7 @@ def near_memory_answer(
     in_memory = _in_memory(request, tier.value, own_share, steps, warnings)
     search = _search(tier.value, stored, steps)
     if on_chip is None and in_memory is None and search is None:
-        problems.add(
-            "/tier",
-            f"{tier.id} is {tier.value.kind} memory, which does not compute and is not on a chip; "
-            "give it in serving.memory_tiers",
-        )
+        problems.add("/tier", _why_not(tier))
         problems.stop_if_any()
     used: list[tuple[str, Entry[Any]]] = [("memory-tiers", tier)]
     if model is not None:
@@ -111,6 +107,19 @@ def near_memory_answer(
             detail=detail,
         ),
     }
+
+
+def _why_not(tier: Entry[MemoryTier]) -> str:
+    """Why a memory is not answered."""
+    kind = tier.value.kind
+    if kind in ("processing-in-memory", "compute-in-memory"):
+        return f"how fast {tier.id} computes is not published in a form that can be computed with"
+    if kind == "on-chip":
+        return f"how much a chip of {tier.id} holds is not known"
+    return (
+        f"{tier.id} is {kind} memory, which does not compute and is not on a chip; give it in "
+        "serving.memory_tiers"
+    )
 
 
 def store_answer(

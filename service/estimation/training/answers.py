@@ -53,6 +53,9 @@ class TrainingStage(TrainingParts):
 class RuntimeParts(Answer, total=False):
     """What the runtime memory is made of, and memory as frameworks show it."""
 
+    stored_activations_bytes: float
+    """All activations kept until the backward pass, as the rules of the literature count them;
+    activations_bytes has what of them, and of the working set, needs room of its own."""
     libraries_bytes: Interval
     """Part of runtime_bytes for context and collectives."""
     communication_bytes: Interval

@@ -66,7 +66,7 @@ def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
             f"the run needs {memory.tier_bytes / 1e9:.1f} GB of {tier.id} for each accelerator, "
             f"but its share is {tier.capacity_bytes / 1e9:.1f} GB",
         )
-    if not memory.fits:
+    if memory.shortfall_bytes.value > 0.0:
         missing = memory.shortfall_bytes.value / 1e9
         fitting = memory.max_micro_batch_size.value
         yield EstimateWarning(
@@ -78,7 +78,7 @@ def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
                 else "; no micro-batch fits"
             ),
         )
-    elif memory.fits_certainty != "yes":
+    elif memory.fits and memory.fits_certainty != "yes":
         yield EstimateWarning(
             "fits_narrowly", "the upper end of the memory interval exceeds the accelerator's memory"
         )

@@ -86,6 +86,17 @@ def offload_warnings(
         yield EstimateWarning(
             "memory_tier_unused", f"{tier.id} stays empty; plans may use it if memory is short"
         )
+    elif "tier" not in (asked.parameters, asked.activations):
+        named = asked.memory_tier
+        said = named.model_fields_set if isinstance(named, MemoryTierRequest) else frozenset()
+        unused = sorted(said & {"link_bytes_per_s", "link_efficiency_ratio"})
+        if unused:
+            yield EstimateWarning(
+                "setting_unused",
+                f"the host updates optimizer states where they are: {' and '.join(unused)} of "
+                f"{tier.id} change nothing unless weights or activations are kept there, too",
+                about="offload.memory_tier",
+            )
     if tier.capacity_bytes == inf:
         yield EstimateWarning(
             "tier_capacity_unknown",

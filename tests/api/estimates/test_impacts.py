@@ -214,7 +214,7 @@ async def test_cooling_of_the_site_replaces_the_reported_water(client):
 
 
 async def test_dry_cooling_takes_energy_unless_the_site_states_its_own(client):
-    region = {"parent": "country/SE", "figures": {"wue_l_per_kwh": 1.8, "pue_ratio": 1.2}}
+    region = {"parent": "Sweden", "figures": {"wue_l_per_kwh": 1.8, "pue_ratio": 1.2}}
     wet = await answer(client, "/v1/impacts", PLAIN | {"region": region})
     dry = PLAIN | {"region": region, "site": {"cooling": "dry"}}
     body = await answer(client, "/v1/impacts", dry)

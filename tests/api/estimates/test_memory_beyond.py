@@ -183,6 +183,16 @@ async def test_memory_that_computes(client):
     )
     assert ordinary.status_code == 422
     assert "does not compute" in ordinary.json()["detail"]
+    computing = await client.post(
+        "/v1/memory/near-memory", json={"stored_bytes": 1e9, "tier": "hbm-pim"}
+    )
+    assert computing.status_code == 422
+    assert "not published" in computing.json()["detail"]
+    wafers = await asked(
+        client, "/v1/memory/near-memory", {"stored_bytes": 140e9, "tier": "wse-3-sram"}
+    )
+    # 140 GB over 44 GB a wafer, each in a system of 23 kW.
+    assert (wafers["on_chip"]["chips"], wafers["on_chip"]["power_w"]) == (4, 92_000.0)
     for fields in ({}, {"model": "meta-llama/Llama-2-7b-hf", "stored_bytes": 1e9}):
         unclear = await client.post(
             "/v1/memory/near-memory", json={"tier": "reram-dirc-rag"} | fields

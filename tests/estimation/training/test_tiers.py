@@ -121,3 +121,15 @@ def test_what_is_no_tier_is_refused(ask, offload, said):
     [error] = refused.value.errors
     assert error.pointer == "/training/offload/memory_tier"
     assert said in error.detail
+
+
+def test_a_link_that_nothing_crosses_is_told(ask):
+    tier = {"tier": DRAM, "link_efficiency_ratio": 0.1}
+    usual = ask({"optimizer": "tier", "memory_tier": DRAM})[1]
+    memory, speed = ask({"optimizer": "tier", "memory_tier": tier})
+    assert speed["step_s"] == usual["step_s"]
+    assert "setting_unused" in {warning["code"] for warning in memory["warnings"]}
+    fetched = {"optimizer": "tier", "parameters": "tier", "memory_tier": tier}
+    memory, slower = ask(fetched, zero_stage=3)
+    assert "setting_unused" not in {warning["code"] for warning in memory["warnings"]}
+    assert slower["step_s"]["value"] > usual["step_s"]["value"]
