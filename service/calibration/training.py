@@ -74,6 +74,8 @@ _USUAL_TENSOR_OVERLAP = {
 }
 
 
+#: Limits of a share of a link are those of any share, so that what is usual and the rows decide.
+_SHARE = (0.02, 1.0)
 #: AWS prints 40.7 GB/s of bus bandwidth for all-reduces of 32 MB on Trainium (nccom-test, user
 #: guide, 2025), of 206 GB/s that a chip's links have in one direction.
 _USUAL_LINK = {"ring": 0.20}
@@ -134,7 +136,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         ),
     ),
     "training-speed/links": (
-        Term("link_ratio", 0.70, 0.15, 0.95, 0.20, _LINKS, usual_of=_USUAL_LINK),
+        Term("link_ratio", 0.70, *_SHARE, 0.20, _LINKS, usual_of=_USUAL_LINK),
         Term("data_overlap_ratio", 0.80, 0.0, 1.0, 0.30, _LINKS),
         _logarithmic("collective_s", 2e-5, (1e-6, 1e-4), 0.20, _LINKS),
     ),

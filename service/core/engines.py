@@ -151,7 +151,8 @@ class Recipes:
 
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
-    ``fp8_recipes`` the ways in which it scales operands of 8 bits.
+    ``fp8_recipes`` the ways in which it scales operands of 8 bits. Where it recomputes blocks, it
+    ``recomputes_last_product`` of each, whose result no gradient needs, or stops before.
     """
 
     methods: frozenset[str] = frozenset()
@@ -159,6 +160,7 @@ class Recipes:
     most_zero_stage_in_pipeline: int | None = None
     zero_stages: tuple[int, ...] = ()
     fp8_recipes: frozenset[str] = frozenset()
+    recomputes_last_product: bool = True
 
     def scales(self, fp8_recipe: str) -> bool:
         """Whether it scales operands of 8 bits in a way."""

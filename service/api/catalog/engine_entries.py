@@ -95,6 +95,9 @@ class EngineRecipes(Stated):
     """Values of zero_stage that it has switches for: others are refused."""
     fp8_recipes: NotRequired[list[str]]
     """Values of fp8_recipe that it has: others are refused."""
+    recomputes_last_product: NotRequired[bool]
+    """Whether it recomputes the product that ends a block, whose result no gradient needs; true if
+    left out."""
     source: str
 
 

@@ -195,6 +195,7 @@ def _recipes(trains: Document) -> Recipes:
         most,
         tuple(stages),
         frozenset(map(str, named["fp8_recipes"])),
+        trains.get("recomputes_last_product", True) is True,
     )
 
 

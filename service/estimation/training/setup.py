@@ -13,6 +13,7 @@ from service.core.architecture.model import LatentAttention, MixtureOfExperts, M
 from service.core.architecture.sharding import divisors
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import Number
+from service.core.engines import Recipes
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
@@ -120,7 +121,9 @@ def resolve_training(
         problems,
     )
     training = request.training.model_copy(update={"framework": release.engine})
-    settings = training_settings(training, release.generation)
+    framework = snapshot.engines.get(release.engine)
+    recipes = Recipes() if framework is None else framework.value.recipes
+    settings = training_settings(training, release.generation, recipes)
     tier = resolve_tier(training.offload, snapshot, problems)
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems
@@ -181,13 +184,14 @@ def resolve_training(
 
 
 def training_settings(
-    asked: TrainingSettingsRequest, generation: str | None = None
+    asked: TrainingSettingsRequest, generation: str | None, recipes: Recipes
 ) -> TrainingSettings:
-    """The settings as the core's value, with the framework's generation."""
+    """The settings as the core's value, with the framework's generation and what it recomputes."""
     return valued(
         TrainingSettings,
         asked,
         framework_generation=generation,
+        recomputes_last_product=recipes.recomputes_last_product,
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype],
         gradient_bytes=_BYTES[asked.gradient_dtype],
         gradient_sum_bytes=_BYTES.get(asked.gradient_sum_dtype, 0.0),

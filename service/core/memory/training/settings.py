@@ -122,12 +122,13 @@ class TrainingSettings:
 
     ``activation_checkpointing``: "selective" recomputes attention scores only,
     "selective-operators" every other matrix product and all elementwise work, "full" whole blocks
-    of ``checkpoint_every`` layers. ``fused_kernels`` says whether norms and gated activations are
-    fused (by a compiler or by hand) rather than run operator by operator; ``dropout`` whether
-    dropout masks are kept. ``cross_entropy``: "plain" keeps logits in 32 bit, "half-precision"
-    computes all of the loss in 16, "compiled" keeps logits and their gradients in 16 bit, "chunked"
-    logits in 16 bit and parts of ``cross_entropy_chunk_tokens`` in 32, "fused" such parts only. Of
-    documents packed into a sequence a token attends to its own alone, which is
+    of ``checkpoint_every`` layers, and, if it ``recomputes_last_product``, the product that ends a
+    block, too, whose result no gradient needs. ``fused_kernels`` says whether norms and gated
+    activations are fused (by a compiler or by hand) rather than run operator by operator;
+    ``dropout`` whether dropout masks are kept. ``cross_entropy``: "plain" keeps logits in 32 bit,
+    "half-precision" computes all of the loss in 16, "compiled" keeps logits and their gradients in
+    16 bit, "chunked" logits in 16 bit and parts of ``cross_entropy_chunk_tokens`` in 32, "fused"
+    such parts only. Of documents packed into a sequence a token attends to its own alone, which is
     ``packed_document_tokens`` long on average over tokens (None: to the whole sequence).
 
     ``expert_dispatch``: "all-to-all" sends a token to each of its experts, "per-machine" once to
@@ -164,6 +165,7 @@ class TrainingSettings:
     gradient_accumulation_steps: Number = 1
     activation_checkpointing: Checkpointing = "none"
     checkpoint_every: int = 1
+    recomputes_last_product: bool = True
     attention: Literal["flash", "eager"] = "flash"
     fused_kernels: bool = True
     dropout: bool = False

@@ -72,7 +72,8 @@ SPEED = (
     Formula(
         "elementwise_s",
         "micro_batches / stages * (moved_bytes * (1 + 0.4 * recomputed_elementwise_ratio)"
-        " + dequantised_bytes * (2 + recomputed_ratio) + normed_bytes * (1 + recomputed_ratio))"
+        " + dequantised_bytes * (2 + recomputed_layers_ratio)"
+        " + normed_bytes * (1 + recomputed_layers_ratio))"
         " / (memory_bandwidth_bytes_per_s * memory_ratio)",
         _RECOMPUTATION,
         "step.elementwise_s",
@@ -83,7 +84,7 @@ SPEED = (
             "step.micro_batch.recomputed_elementwise_ratio",
             "step.micro_batch.dequantised_bytes",
             "step.micro_batch.normed_bytes",
-            recomputed_ratio="step.micro_batch.recomputed_products_ratio",
+            "step.micro_batch.recomputed_layers_ratio",
         ),
     ),
     Formula(

@@ -47,7 +47,7 @@ from service.core.performance.work import RankWork
 #: Source: Dao, FlashAttention-2, 2023, section 3.1, https://arxiv.org/abs/2307.08691.
 ATTENTION_BACKWARD = 2.5
 
-#: Share of the forward pass that is computed again.
+#: Share of the layers' forward pass that is computed again; the head belongs to none.
 #: Source: Korthikanti et al., 2022, https://arxiv.org/abs/2205.05198 (full: one more forward);
 #: "selective-operators" recomputes every other matrix product and all elementwise work.
 RECOMPUTED_PRODUCTS = {"none": 0.0, "selective": 0.0, "selective-operators": 0.5, "full": 1.0}
@@ -278,10 +278,10 @@ class MicroBatchTime:
 
     ``adapters_ratio`` is the work of adapters over that of a forward pass, ``normed_bytes`` what
     norms of whole matrices move. ``passes`` are those of products, of which ``recomputed`` ratios
-    come again; ``forward`` is one of them. ``sent_s`` is the time of messages, ``experts_s`` of
-    those to and from experts, of which ``exposed_experts_s`` do not hide, ``ring_s`` of keys and
-    values on their way round, ``issue_s`` how long the host issues kernels, which counts beyond
-    ``working_s``.
+    come again (``recomputed_layers_ratio`` of those of layers); ``forward`` is one of them.
+    ``sent_s`` is the time of messages, ``experts_s`` of those to and from experts, of which
+    ``exposed_experts_s`` do not hide, ``ring_s`` of keys and values on their way round, ``issue_s``
+    how long the host issues kernels, which counts beyond ``working_s``.
     """
 
     matrix_s: Number
@@ -297,6 +297,7 @@ class MicroBatchTime:
     memory_bytes: Number
     passes: Number
     recomputed_products_ratio: Number
+    recomputed_layers_ratio: Number
     recomputed_attention_ratio: Number
     recomputed_elementwise_ratio: Number
     forward_products_s: Number
@@ -345,11 +346,12 @@ def _micro_batch(
     again = settings.activation_checkpointing
     through = layer_passes(settings)
     passes = through + (1.0 if settings.method == "full" else 0.0)
-    product_again, attention_again = RECOMPUTED_PRODUCTS[again], RECOMPUTED_ATTENTION[again]
+    product_again, attention_again = _products_again(settings, work), RECOMPUTED_ATTENTION[again]
+    layers_again = product_again / (1.0 - work.head_ratio)
     # Adapters multiply for their own gradients as well, a rotation of frozen weights does not.
     adapters_ratio = (
-        work.adapter_flops_per_token * tokens / parallelism.context * (3.0 + product_again)
-        + work.rotation_flops * (2.0 + product_again)
+        work.adapter_flops_per_token * tokens / parallelism.context * (3.0 + layers_again)
+        + work.rotation_flops * (2.0 + layers_again)
     ) / products.flops
     if settings.adapter == "boft" and work.rotation_flops:
         passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
@@ -376,20 +378,20 @@ def _micro_batch(
     packed = deployment.precision.weights.widened_whole
     each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
     dequantised = work.quantised_elements * each_bytes
-    base_passes = through + product_again
+    base_passes = through + layers_again
     normed = work.normed_elements * _NORM_BYTES
     elementwise_bytes = (
         moved * (1.0 + elementwise_again)
         + dequantised * base_passes
-        + normed * (1.0 + product_again)
+        + normed * (1.0 + layers_again)
     )
     recompute_s = (
         products_s * product_again
         + forward_attention_s * attention_again
-        + (moved * elementwise_again + (dequantised + normed) * product_again) / bandwidth
+        + (moved * elementwise_again + (dequantised + normed) * layers_again) / bandwidth
     )
 
-    routing_s = work.products.routed_layers * calibration.routing_s * (through + product_again)
+    routing_s = work.products.routed_layers * calibration.routing_s * (through + layers_again)
     message_passes = through + (1.0 if again == "full" else 0.0)
     sent_s = products.interconnect_s * message_passes
     experts_s = message_passes * expert_messages_s(deployment, settings, work, here, calibration)
@@ -427,6 +429,7 @@ def _micro_batch(
         memory_bytes=products.memory_bytes * (passes + product_again) + elementwise_bytes,
         passes=passes,
         recomputed_products_ratio=product_again,
+        recomputed_layers_ratio=layers_again,
         recomputed_attention_ratio=attention_again,
         recomputed_elementwise_ratio=RECOMPUTED_ELEMENTWISE[again],
         forward_products_s=products_s,
@@ -445,6 +448,21 @@ def _micro_batch(
         issue_s=issue_s,
         working_s=busy_s,
     )
+
+
+def _products_again(settings: TrainingSettings, work: TrainingWork) -> float:
+    """Share of a forward pass's products that are recomputed, of which the head is none [-].
+
+    References
+    ----------
+    PyTorch, torch.utils.checkpoint, 2024 (without reentrance, recomputation stops as soon as all
+    that is needed is there); JAX, jax.checkpoint, 2024 (what no gradient needs is not computed)
+    """
+    again = settings.activation_checkpointing
+    share = RECOMPUTED_PRODUCTS[again] * (1.0 - work.head_ratio)
+    if again == "full" and not settings.recomputes_last_product:
+        share -= work.ending_ratio / settings.checkpoint_every
+    return share
 
 
 def _issue_s(

@@ -8,6 +8,7 @@ from math import ceil
 
 from service.core.architecture.model import (
     Attention,
+    DenseFeedForward,
     LatentAttention,
     LayerGroup,
     MixtureOfExperts,
@@ -15,7 +16,7 @@ from service.core.architecture.model import (
     Span,
 )
 from service.core.architecture.sharding import kv_heads, rank_elements, rank_shape
-from service.core.architecture.tensors import TensorClass
+from service.core.architecture.tensors import Shard, TensorClass
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.memory.training.activations import layer_savings
@@ -59,7 +60,8 @@ class TrainingWork:
     ``elementwise_bytes_per_token`` and ``_per_pair`` are what the forward pass writes for others
     to read; ``narrowed_elements_per_token`` are narrowed for products of 8 or fewer bits, and
     ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``narrow_ratio``
-    is the share of dense products with narrowed operands, ``head_ratio`` that of the head's,
+    is the share of dense products with narrowed operands, ``head_ratio`` that of the head's, and
+    ``ending_ratio`` that of products which end a layer and whose results no gradient needs,
     ``adapters_per_layer`` how many matrices of a layer have an adapter. ``filled_attention`` and
     ``filled_ratio`` have what is computed beside: zeros that fill up vectors, and
     blocks that windows cover in part.
@@ -77,6 +79,7 @@ class TrainingWork:
     quantised_elements: float
     narrow_ratio: float
     head_ratio: float
+    ending_ratio: float
     adapters_per_layer: float
     exchanges: float
     exchanged_bytes_per_token: float
@@ -174,6 +177,7 @@ def training_work(
         quantised_elements=quantised,
         narrow_ratio=_narrow_ratio(products),
         head_ratio=_head_ratio(products, meeting),
+        ending_ratio=_ending_ratio(architecture, parallelism, products, meeting),
         adapters_per_layer=_adapters_per_layer(architecture, settings),
         **_adapter_work(architecture, parallelism, settings),
         exchanges=work.exchanges,
@@ -195,6 +199,33 @@ def _head_ratio(products: tuple[MatrixProduct, ...], meeting: float) -> float:
         flops = _uses_per_token(item, meeting) * item.input_features * item.output_features
         by_head[item.tensor_class is TensorClass.HEAD] += flops
     return by_head[True] / (by_head[True] + by_head[False])
+
+
+def _ending_ratio(
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+    products: tuple[MatrixProduct, ...],
+    meeting: float,
+) -> float:
+    """Share of products that end a layer: no gradient needs what a sum alone reads [-].
+
+    Norms after them need it, as weights of experts do.
+    """
+    ending = 0.0
+    for group in architecture.groups:
+        normed = any(norm.name.startswith("post_feedforward") for norm in group.norms)
+        if group.beside or normed or not isinstance(group.feed_forward, DenseFeedForward):
+            continue
+        ending += group.count * sum(
+            rank_elements(tensor, parallelism, kv_heads(group))
+            for tensor in group.feed_forward.tensors
+            if tensor.is_matrix and tensor.shard is Shard.ROW
+        )
+    asked = sum(
+        _uses_per_token(item, meeting) * item.input_features * item.output_features
+        for item in products
+    )
+    return ending / asked
 
 
 def _filled_ratio(

@@ -234,7 +234,7 @@ def variants(
     Optimizer states may lie in a memory ``tier``.
     """
     run = request.run
-    base = training_settings(settings_of(run), release.generation)
+    base = training_settings(settings_of(run), release.generation, recipes)
     places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
     offloads = [
         Offload(optimizer=place, tier=tier if place == "tier" else None)

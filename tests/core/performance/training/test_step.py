@@ -99,6 +99,30 @@ def test_full_recomputation_costs_a_third_more_and_shows_in_hfu():
     assert again.mfu_ratio < plain.mfu_ratio
 
 
+def test_the_head_is_recomputed_by_nobody_and_what_ends_a_layer_not_by_all():
+    # Llama 3 70B: 80 layers of q, o 8192², k, v 8192 by 1024, and three times 8192 by 28672.
+    layer = 2 * 8192**2 + 2 * 8192 * 1024 + 3 * 8192 * 28672
+    head, last = 8192 * 128256, 8192 * 28672
+    full = TrainingSettings(activation_checkpointing="full")
+
+    def again(settings):
+        micro = step(settings, calibration=DATASHEET).micro_batch
+        return micro.recomputed_products_ratio, micro.recomputed_layers_ratio
+
+    whole = 80 * layer + head
+    assert again(full) == pytest.approx((80 * layer / whole, 1.0))
+    stopping = replace(full, recomputes_last_product=False)
+    assert again(stopping) == pytest.approx((80 * (layer - last) / whole, 1 - last / layer))
+    blocks = replace(stopping, checkpoint_every=4)
+    assert again(blocks) == pytest.approx((80 * (layer - last / 4) / whole, 1 - last / layer / 4))
+
+
+def test_experts_are_recomputed_as_their_weights_need_what_they_put_out():
+    stopping = TrainingSettings(activation_checkpointing="full", recomputes_last_product=False)
+    again = step(stopping, model="mixtral-8x7b").micro_batch.recomputed_layers_ratio
+    assert again == pytest.approx(1.0)
+
+
 def test_recomputation_is_what_it_adds():
     for again in ("selective", "selective-operators", "full"):
         added = step(TrainingSettings(activation_checkpointing=again))
