@@ -8,6 +8,7 @@ from typing import Any
 
 from service.charts.frame import (
     DIGITS,
+    PADDING_PX,
     Style,
     Unit,
     axis_title,
@@ -48,6 +49,8 @@ _IMPACT_COLOURS = (OKABE_ITO["orange"], OKABE_ITO["blue"])
 _BREAK = "|"
 #: Room for a figure beside a bar, and for the name of the one that was asked about [px].
 _FIGURE_PX, _HERE_PX = 46, 84
+#: Share of the plot that what stands beside a bar may take at most.
+_MOST_BESIDE_RATIO = 0.5
 _ENDS = ("input at its low", "input at its high")
 
 
@@ -144,10 +147,13 @@ def _stacked(
         }
         for one in answer["limits"]
     ]
-    ends = [row["y_high"] for row in totals]
-    # The figure of the total stands behind its interval.
-    beside_px = _FIGURE_PX if labelled else _HERE_PX if any(r["group"] for r in totals) else 0
-    ends = [end * (1.0 + beside_px / style.width_px * 1.4) for end in ends]
+    # The figure of a total, and the name of the one that was asked about, stand behind it.
+    plot_px = style.width_px - label_px(style.width_px) - 2 * PADDING_PX
+    ends = [
+        row["y_high"] / (1.0 - min(beside_px / plot_px, _MOST_BESIDE_RATIO))
+        for row in totals
+        for beside_px in [_FIGURE_PX if labelled else _HERE_PX if row["group"] else 0]
+    ]
     scale = linear(ends + [one["y"] for one in limits])
     parts = _end_to_end(answer, unit, colours)
     across = _across(answer, unit, scale, style)
@@ -200,9 +206,9 @@ def _stacked(
                 ],
             }
         )
-    plot_px = bar_px * max(len(order), 1) + _LIMIT_PX * len(limits)
+    height_px = bar_px * max(len(order), 1) + _LIMIT_PX * len(limits)
     return specification(
-        answer, style, plot_px, layers, legend=[_words(name) for name, _ in colours]
+        answer, style, height_px, layers, legend=[_words(name) for name, _ in colours]
     )
 
 

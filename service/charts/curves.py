@@ -31,6 +31,8 @@ _BEST, _HERE = "best that meets the limit", "you are here"
 _FAR_ABOVE = 3.0
 #: Shares of the axes by which points are apart whose names do not run into each other.
 _APART_RATIO = 0.06
+#: Shares of the axes beyond which a name below a point, or right of it, would leave the plot.
+_LOW_RATIO, _RIGHT_RATIO = 0.08, 0.75
 #: Spread of figures beyond which a logarithmic scale shows them better.
 _LOGARITHMIC_FROM = 20.0
 
@@ -49,9 +51,11 @@ def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         axis["axis"] = {"values": _powers_of_ten(*axis["scale"]["domain"]), "format": SHORT}
     names = [line["name"] for line in phases]
     operators = list(dict.fromkeys(row["label"] for row in points))
-    ends = [_rows_of(roof_rows, line["name"])[-1] for line in roofs]
-    ink = {"value": style.theme.ink}
-    layers = [
+    ink_colour = style.theme.ink
+    ink = {"value": ink_colour}
+    # Left of where the roofs bend there is nothing above them.
+    beside = {"orient": "top-left", "columns": 1}
+    layers: list[dict[str, Any]] = [
         {
             "data": {"values": roof_rows},
             "mark": {"type": "line", "color": style.theme.ink},
@@ -64,14 +68,10 @@ def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
                         "domain": [line["name"] for line in roofs],
                         "range": [[1, 0], [5, 4]],
                     },
-                    "legend": None,
+                    "legend": {**beside, "symbolType": "stroke", "symbolStrokeColor": ink_colour},
                 },
             },
         },
-        *(
-            _labels([end], x, y, "series", {"align": "right", "dy": dy})
-            for end, dy in zip(ends, (-9, 11), strict=True)
-        ),
         {
             "data": {"values": points},
             "layer": [
@@ -95,11 +95,7 @@ def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
                         },
                         "shape": {
                             **_shaped(names),
-                            "legend": {
-                                "orient": "top-left",
-                                "columns": 1,
-                                "symbolFillColor": style.theme.ink,
-                            },
+                            "legend": {**beside, "symbolFillColor": ink_colour},
                         },
                     },
                 },
@@ -201,13 +197,25 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
                     x,
                     y,
                     "series",
-                    {"align": "left", "dx": 14, "dy": 10, "fontWeight": "bold", **halo},
+                    {**_beside_here(here[0], x, y), "fontWeight": "bold", **halo},
                 )
                 for halo in ({"stroke": style.theme.background, "strokeWidth": 4}, {})
+                if here
             ),
             *(_level_line(one, y, style) for one in trained),
         ],
     )
+
+
+def _beside_here(here: Mapping[str, Any], x: Encoding, y: Encoding) -> Encoding:
+    """Where the name of the point that was asked about stands: on the side that has room for it."""
+    low = _along(y["scale"], here["y"]) < _LOW_RATIO
+    right = _along(x["scale"], here["x"]) > _RIGHT_RATIO
+    return {
+        "align": "right" if right else "left",
+        "dx": -14 if right else 14,
+        "dy": -26 if low else 10,
+    }
 
 
 def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -451,10 +459,6 @@ def _along(scale: Mapping[str, Any], value: float) -> float:
     if scale.get("type") == "log":
         return log10(value / first) / log10(last / first)
     return float((value - first) / (last - first))
-
-
-def _rows_of(shown: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [row for row in shown if row["series"] == name]
 
 
 def _named_crossing(one: Mapping[str, Any], unit: Unit) -> str:

@@ -19,15 +19,15 @@ SHORT = ",.3~r"
 _SPREADS = "Thin lines and bands show 90 % intervals."
 
 #: Width of a character of the title and of what is below it, on the safe side [px].
-_TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.5, 7.0
+_TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.0, 6.5
 #: Likewise of labels, on average: most are small letters [px].
-_LABEL_CHARACTER_PX = 6.2
+_LABEL_CHARACTER_PX = 5.9
 #: Height of a line of text, and of what is neither plot nor title nor legend [px].
 _LINE_PX, _AROUND_PX = 18, 110
 #: What stands beside the name of an entry of the legend: its symbol, and room on both sides [px].
 _LEGEND_SYMBOL_PX = 34
-_PADDING_PX = 12
-_LABEL_RATIO, _MOST_LABEL_PX = 0.42, 220
+PADDING_PX = 12
+_LABEL_RATIO, _MOST_LABEL_PX = 0.44, 220
 _MOST_NAME_PX = 260
 _ENDS = ("value", "low", "high")
 #: Marks that are figures rather than axes, names or limits.
@@ -199,7 +199,7 @@ def specification(
         "width": style.width_px,
         "height": style.height_px or plot_px + around_px,
         "autosize": {"type": "fit", "contains": "padding"},
-        "padding": _PADDING_PX,
+        "padding": PADDING_PX,
         "layer": [_pointed_at(layer, told) for layer in layers],
         "config": config(
             style.theme,
@@ -246,9 +246,20 @@ def _pointed_at(layer: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> 
 
 
 def _lines(parts: Iterable[str], style: Style, character_px: float) -> list[str]:
-    """Text broken into lines that the chart is wide enough for."""
-    room = max(int((style.width_px - 2 * _PADDING_PX) / character_px), 16)
-    return [line for part in parts for line in wrap(part, room, break_on_hyphens=False)]
+    """Text broken into lines that the chart is wide enough for, all of about the same length."""
+    room = max(int((style.width_px - 2 * PADDING_PX) / character_px), 16)
+    return [line for part in parts for line in _evenly(part, room)]
+
+
+def _evenly(text: str, room: int) -> list[str]:
+    """Text in as few lines of at most ``room`` characters as it takes, all about as long."""
+    lines = wrap(text, room, break_on_hyphens=False)
+    least = len(text) // max(len(lines), 1)
+    for width in range(least, room):
+        even = wrap(text, width, break_on_hyphens=False, break_long_words=False)
+        if len(even) == len(lines) and max(map(len, even)) <= room:
+            return even
+    return lines
 
 
 def style_of(theme: str, width_px: int, height_px: int | None) -> Style:

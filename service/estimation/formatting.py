@@ -39,7 +39,9 @@ def number(value: float) -> str:
 
     With an exponent if it is very small or very large.
     """
-    size = abs(value)
+    if value < 0.0:
+        return f"\N{MINUS SIGN}{number(-value)}"
+    size = value
     if size < 1e6 and value == int(value):
         return f"{value:,.0f}"
     if not 1e-4 <= size < 1e12:

@@ -112,6 +112,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "renamed_entry": ("deployment.model", "model", "region"),
     "reports_ignored": ("calibration.reports", "calibration"),
     "residual_mix_unknown": ("operational_market_gco2e", "region"),
+    "rented_whole": ("rented_usd", "years", "intervals"),
     "saturated": ("latency.load.saturated", "load.saturated", "intervals", "requests_per_s"),
     "schedule_unused": ("pipeline_schedule", "training"),
     "search_energy_unknown": ("search", "tier"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -20,7 +21,8 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import MemoryInferenceRequest, PrecisionRequest
 from service.estimation.resolution import resolve_precision
 from service.estimation.verdict.names import model_name
-from service.estimation.wording import place_name, spoken
+from service.estimation.wording import cloud_name, place_name, spoken
+from service.portal.figures import interval_words
 from service.portal.rendering import rendered
 
 #: Collections as people call them, with what is in them.
@@ -47,6 +49,8 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 #: Units that are written with a prefix where figures are large.
 _SCALED = frozenset({"B", "B/s", "FLOP/s", "bit/s"})
 _SMALL = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+#: Units that are written otherwise than in the catalog.
+_WRITTEN = {"l/kWh": "L/kWh"}
 _KINDS = {
     "datasheet": "stated by its maker",
     "measured": "measured",
@@ -96,7 +100,17 @@ _FORMS = {
     "wafer": "wafer",
 }
 
-Cell = Callable[[Entry[Any]], str]
+#: Kinds of places, and what rules are on and do, in lists.
+_PLACES = {"cloud": "cloud region", "grid": "part of a grid", "state": "state or province"}
+_SUBJECTS = {"site": "sites", "company": "companies", "model": "models"}
+_EFFECTS = {
+    "limit": "sets a limit",
+    "permit": "needs a permit",
+    "report": "asks for a report",
+    "advice": "advises",
+}
+
+Cell = Callable[[Entry[Any], CatalogSnapshot], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +154,11 @@ def collection_page(
     page = list_entries(snapshot, collection, listing)
     columns = _COLUMNS.get(collection, ())
     rows = [
-        Row(entry_address(collection, entry.id), _name(entry), tuple(c(entry) for _, c in columns))
+        Row(
+            entry_address(collection, entry.id),
+            _listed_name(collection, entry),
+            tuple(told(entry, snapshot) for _, told in columns),
+        )
         for entry in page.entries
     ]
     asked = {} if text is None else {"q": text}
@@ -195,7 +213,7 @@ def entry_page(collection: str, id_: str, snapshot: CatalogSnapshot) -> str:
         title=_name(entry),
         trail=(("catalog", "Catalog"), (f"catalog/{collection}", title)),
         collection=collection,
-        id=entry.id,
+        id="" if entry.id == _name(entry) else entry.id,
         aliases=", ".join(answer.get("aliases", ())),
         facts=facts,
         address=answer.get("url", "") if collection == "sources" else "",
@@ -235,7 +253,7 @@ def in_words(value: float, unit: str) -> str:
         for size, prefix in _SMALL:
             if abs(value) >= size:
                 return f"{number(value / size)} {prefix}{unit}"
-    return f"{number(value)} {unit.replace('CO2e', ' CO₂e')}"
+    return f"{number(value)} {_WRITTEN.get(unit, unit).replace('CO2e', ' CO₂e')}"
 
 
 def _name(entry: Entry[Any]) -> str:
@@ -260,7 +278,7 @@ def _figures(collection: str, answer: Mapping[str, Any]) -> Iterator[ShownFigure
             low, high = one.get("low"), one.get("high")
             interval = ""
             if low is not None and high is not None:
-                interval = f"{in_words(low, spec.unit)} … {in_words(high, spec.unit)}"
+                interval = interval_words(in_words(low, spec.unit), in_words(high, spec.unit))
             yield ShownFigure(
                 spec.meaning,
                 in_words(one["value"], spec.unit),
@@ -373,16 +391,40 @@ def _question(collection: str, id_: str) -> str:
 
 
 def _stated(name: str) -> Cell:
-    return lambda entry: str(entry.document.get(name, "")).replace("_", " ")
+    return lambda entry, _: str(entry.document.get(name, "")).replace("_", " ")
+
+
+def _fact_of(name: str, words: Mapping[str, str] = MappingProxyType({})) -> Cell:
+    """A fact of an entry in words, with names in place of ids."""
+
+    def told(entry: Entry[Any], snapshot: CatalogSnapshot) -> str:
+        stated = str(entry.document.get(name) or "")
+        return words.get(stated) or (_fact(name, stated, snapshot) if stated else "")
+
+    return told
+
+
+def _listed_name(collection: str, entry: Entry[Any]) -> str:
+    """An entry as a list names it: a region of a cloud by its town, its cloud, and its own name."""
+    if collection == "regions" and entry.document.get("place"):
+        own = entry.id.partition("/")[2]
+        return f"{entry.document['place']}, {cloud_name(entry.id, _name(entry))} {own}"
+    return _name(entry)
+
+
+def _intensity(entry: Entry[Any], _: CatalogSnapshot) -> str:
+    """Emissions of a place's electricity, which may be those of the grid that it stands in."""
+    grid = entry.value.grid_gco2e_per_kwh
+    return "not known" if grid is None else in_words(round(float(grid.value)), "gCO2e/kWh")
 
 
 def _figure(collection: str, name: str) -> Cell:
-    def words(entry: Entry[Any]) -> str:
+    def words(entry: Entry[Any], _: CatalogSnapshot) -> str:
         stated = entry.document.get("figures", {}).get(name)
         if isinstance(stated, list):
             stated = max(stated, key=lambda figure: figure["year"])
         unit = FIGURES[collection][name].unit
-        return "" if stated is None else in_words(stated["value"], unit)
+        return "not known" if stated is None else in_words(stated["value"], unit)
 
     return words
 
@@ -397,28 +439,28 @@ _COLUMNS: Mapping[str, tuple[tuple[str, Cell], ...]] = {
     ),
     "models": (
         ("Published by", _stated("organisation")),
-        ("Parameters", lambda entry: _count(entry.value.total_parameters)),
+        ("Parameters", lambda entry, _: _count(entry.value.total_parameters)),
         ("Licence", _stated("licence")),
         ("Released", _stated("release_year")),
     ),
     "regions": (
-        ("Kind", _stated("kind")),
-        ("Country", _stated("country")),
-        ("Grid", _figure("regions", "grid_gco2e_per_kwh")),
+        ("Kind", _fact_of("kind", _PLACES)),
+        ("Country", _fact_of("country")),
+        ("Electricity", _intensity),
     ),
     "instances": (
         ("Provider", _stated("provider")),
-        ("Accelerator", _stated("accelerator")),
-        ("In one", _stated("accelerators")),
+        ("Accelerator", _fact_of("accelerator")),
+        ("How many", _stated("accelerators")),
     ),
     "platforms": (("Kind", _stated("kind")), ("Maker", _stated("vendor"))),
     "engines": (
-        ("For", lambda entry: " and ".join(entry.document.get("workloads", ()))),
+        ("For", lambda entry, _: " and ".join(entry.document.get("workloads", ()))),
         ("Like", _stated("like")),
     ),
     "rules": (
-        ("Applies to", _stated("subject")),
-        ("Effect", _stated("effect")),
+        ("Applies to", _fact_of("subject", _SUBJECTS)),
+        ("Effect", _fact_of("effect", _EFFECTS)),
         ("Status", _stated("status")),
     ),
     "sources": (("Published by", _stated("publisher")), ("Year", _stated("year"))),

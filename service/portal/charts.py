@@ -36,6 +36,8 @@ _SHOWN = sorted(
 _SHOWN_OF_TRAINING = [id_ for id_ in _SHOWN if "training" in CHART_KINDS[id_].request.model_fields]
 #: Widths that charts are drawn in: on a page of their own, and beside each other or on phones.
 _WIDE_PX, _NARROW_PX = 600, 380
+#: Places that the ranking on the page shows.
+_RANKED = 12
 
 
 Form = Literal["svg", "png", "vega-lite", "csv"]
@@ -96,7 +98,8 @@ def deployment_fields(kind: str, request: PageRequest) -> dict[str, Any]:
     estimate = request.estimate
     names = ["model", "precision", "accelerator", "accelerator_count", "parallelism", "workload"]
     names += ["region"] if _is_placed(kind) else []
-    return {name: getattr(estimate, name) for name in names}
+    shown = {"shown": _RANKED} if kind == "impacts-by-region" else {}
+    return {name: getattr(estimate, name) for name in names} | shown
 
 
 def training_fields(request: TrainingPageRequest) -> dict[str, Any]:
@@ -201,10 +204,14 @@ def _table(findings: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
                 cells.append("" if figure is None else _in_words(figure))
             rows.append(cells)
     heads = ["At", "Series", *(_head(axis["name"], axis["unit"]) for _, axis in shown)]
+    if len(findings["series"]) == 1:
+        heads.remove("Series")
+        rows = [[row[0], *row[2:]] for row in rows]
     return heads, rows
 
 
 def _head(name: str, unit: str) -> str:
+    unit = unit.replace("CO2e", " CO₂e")
     return f"{name[0].upper()}{name[1:]} [{unit}]"
 
 

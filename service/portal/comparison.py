@@ -17,7 +17,16 @@ from service.estimation.references import FormatName, ModelReference, Reference
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.verdict.names import accelerator_name, names_of
 from service.portal.bars import Bar, bars
-from service.portal.figures import INFERENCE, Line, figure_at, in_unit, line, table, verdict
+from service.portal.figures import (
+    INFERENCE,
+    Line,
+    figure_at,
+    in_unit,
+    line,
+    section_title,
+    table,
+    verdict,
+)
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS
 from service.portal.questions import EXAMPLE, LAYOUT, PageRequest, query_of
 from service.portal.rendering import form, rendered, sources
@@ -39,8 +48,8 @@ _MORE_IS_BETTER = frozenset(
 
 #: What the bars compare.
 _CHARTS = (
-    ("Time to first token", "latency.ttft_s", duration),
-    ("Time per output token", "latency.tpot_s", duration),
+    ("First token", "latency.ttft_s", duration),
+    ("Each next token", "latency.tpot_s", duration),
     ("Per million output tokens", "cost.rented.usd_per_million_output_tokens", money),
     ("Emissions per request", "impacts.per_request.carbon.total_gco2e", in_unit("g CO₂e")),
 )
@@ -148,6 +157,7 @@ def compare_page(
     if not answered:
         raise Rejected([error for column in columns for error in column.errors])
     estimates = [column.estimate for column in columns]
+    known = [one for one in estimates if one is not None]
     return rendered(
         "compare.html",
         **_form(_shown(request, columns), _errors(columns), snapshot),
@@ -170,14 +180,12 @@ def compare_page(
             for column in columns
         ],
         finding=_finding(columns),
-        remarks=[
-            (_ORDINALS[column.number].capitalize(), _column_name(column, snapshot), said)
-            for column in columns
-            if column.estimate is not None
-            and (said := [one["message"] for one in column.estimate["warnings"]])
-        ],
+        remarks=_remarks(columns, snapshot),
         sections=[
-            (title, [(name, _cells(estimates, path, words)) for name, path, words in lines])
+            (
+                section_title(title, known),
+                [(name, _cells(estimates, path, words)) for name, path, words in lines],
+            )
             for title, lines in INFERENCE
         ],
         charts=list(_charts(columns, snapshot)),
@@ -257,6 +265,21 @@ def _charts(
         if len(known) > 1:
             ends = ("value", "low", "high")
             yield title, bars(((name, *(fig[end] for end in ends)) for name, fig in known), words)
+
+
+def _remarks(columns: Sequence[Column], snapshot: CatalogSnapshot) -> list[tuple[str, list[str]]]:
+    """What to know about all of the deployments, and then about each."""
+    said = {
+        f"{_ORDINALS[one.number].capitalize()}: {_column_name(one, snapshot)}": [
+            warning["message"] for warning in one.estimate["warnings"]
+        ]
+        for one in columns
+        if one.estimate is not None
+    }
+    first = next(iter(said.values()), [])
+    shared = [text for text in first if len(said) > 1 and all(text in o for o in said.values())]
+    own = [(name, [text for text in texts if text not in shared]) for name, texts in said.items()]
+    return [(name, texts) for name, texts in [("All of them", shared), *own] if texts]
 
 
 def _cells(estimates: Sequence[Mapping[str, Any] | None], path: str, words: Any) -> list[Cell]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from service.core.years import HOURS_PER_YEAR
 from service.estimation.formatting import duration, gigabytes, money, number
+from service.estimation.verdict.figures import known_cost
 from service.portal.glossary import TERM_OF
 
 Words = Callable[[float], str]
@@ -34,6 +36,9 @@ class Section:
     lines: tuple[Line, ...]
 
 
+#: The title of costs.
+COST = "Cost"
+
 #: Titles with the figures under them: name, where it stands in an estimate, how it is worded.
 Layout = tuple[tuple[str, tuple[tuple[str, str, Words], ...]], ...]
 
@@ -41,6 +46,10 @@ Layout = tuple[tuple[str, tuple[tuple[str, str, Words], ...]], ...]
 def in_unit(unit: str, size: float = 1.0) -> Words:
     """Words for a figure in a unit, which is ``size`` of what it is given in."""
     return lambda value: f"{number(value / size)} {unit}"
+
+
+def _yearly_money(usd_per_hour: float) -> str:
+    return money(usd_per_hour * HOURS_PER_YEAR)
 
 
 #: What the page shows of an inference deployment.
@@ -90,15 +99,15 @@ INFERENCE: Layout = (
         ),
     ),
     (
-        "Cost, rented at list prices",
+        COST,
         (
-            ("An hour", "cost.rented.usd_per_hour", money),
+            ("Per hour", "cost.rented.usd_per_hour", money),
             (
                 "Per million output tokens",
                 "cost.rented.usd_per_million_output_tokens",
                 money,
             ),
-            ("A year", "cost.rented.usd_per_year", money),
+            ("Per year", "cost.rented.usd_per_hour", _yearly_money),
         ),
     ),
 )
@@ -108,32 +117,24 @@ def sections(estimate: Mapping[str, Any], layout: Layout = INFERENCE) -> list[Se
     """The figures that people ask for; one that is not known says so."""
     return [
         Section(
-            title,
+            section_title(title, (estimate,)),
             tuple(line(name, figure_at(estimate, path), words) for name, path, words in lines),
         )
         for title, lines in layout
     ]
 
 
-def headlines(estimate: Mapping[str, Any]) -> list[Line]:
-    """The few figures that a glance should catch."""
-    wanted = (
-        "latency.ttft_s",
-        "latency.tpot_s",
-        "latency.output_tokens_per_s",
-        "impacts.per_1k_tokens.carbon.total_gco2e",
-        "cost.rented.usd_per_million_output_tokens",
-    )
-    known = {path: (name, words) for _, lines in INFERENCE for name, path, words in lines}
-    known["impacts.per_1k_tokens.carbon.total_gco2e"] = (
-        "Emissions per 1,000 output tokens",
-        in_unit("g CO₂e"),
-    )
-    known["cost.rented.usd_per_million_output_tokens"] = (
-        "Per million output tokens, rented",
-        money,
-    )
-    return [line(known[path][0], figure_at(estimate, path), known[path][1]) for path in wanted]
+def section_title(title: str, estimates: Iterable[Mapping[str, Any]]) -> str:
+    """The title of figures; that of costs says whether they are of renting or of owning."""
+    if title != COST:
+        return title
+    bases = {known_cost(estimate)[0] for estimate in estimates} - {"unknown"}
+    told = {
+        frozenset({"rented"}): "rented at list prices",
+        frozenset({"owned"}): "owned: hardware and electricity",
+        frozenset({"rented", "owned"}): "rented, or owned where no rent is known",
+    }.get(frozenset(bases))
+    return f"{title}, {told}" if told else title
 
 
 def verdict(memory: Mapping[str, Any]) -> str:
@@ -194,10 +195,13 @@ def interval_words(low: str, high: str) -> str:
 
 
 def figure_at(estimate: Mapping[str, Any], path: str) -> Any:
-    """What stands at a place in an estimate, None where a part of the way is missing."""
+    """What stands at a place in an estimate, None where a part of the way is missing.
+
+    Where no rent is known, it is what owning costs.
+    """
     found: Any = estimate
     for name in path.split("."):
         if found is None:
             return None
-        found = found[name]
+        found = known_cost(estimate)[1] or None if name == "rented" else found[name]
     return found

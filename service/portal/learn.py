@@ -13,12 +13,14 @@ from service.portal.rendering import rendered
 #: Verdicts on claims in words.
 _VERDICTS: Mapping[str, str] = {
     "wrong": "wrong",
-    "conditional": "right only under conditions that are not stated",
+    "conditional": "right only under unstated conditions",
     "unsupported": "not said by the source it cites",
     "unit": "right in another unit",
-    "internal": "contradicts another figure of the same documents",
+    "internal": "in conflict with another figure of the same documents",
     "right": "right",
 }
+#: Units of claims that are counted.
+_COUNTED = ("moratorium", "rule", "token", "work", "year")
 #: What a technique leaves as it is, in words.
 _REACHES: Mapping[str, str] = {
     "same-result": "same result on the same accelerators",
@@ -64,7 +66,7 @@ def claims_page(snapshot: CatalogSnapshot) -> str:
             "verdict_in_words": _VERDICTS[claim["verdict"]],
             "computed": ""
             if claim["recomputed"] is None
-            else f"{number(claim['recomputed'])} {claim['unit'] or ''}".strip(),
+            else _computed(claim["recomputed"], claim["unit"] or ""),
         }
         for claim in claims_answer(snapshot, {})["items"]
     ]
@@ -80,6 +82,16 @@ def claims_page(snapshot: CatalogSnapshot) -> str:
             if (count := sum(claim["verdict"] == verdict for claim in claims))
         ],
     )
+
+
+def _computed(value: float, unit: str) -> str:
+    """What a claim comes to, with its unit as people write it."""
+    if unit == "share":
+        return f"{number(100.0 * value)}%"
+    if unit == "-":
+        return f"{number(value)} ×"
+    plural = "s" if unit in _COUNTED and value != 1.0 else ""
+    return f"{number(value)} {unit}{plural}".strip()
 
 
 def techniques_page(snapshot: CatalogSnapshot) -> str:

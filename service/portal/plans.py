@@ -210,7 +210,7 @@ def _fleet(answer: Any, request: FleetPageRequest, snapshot: CatalogSnapshot) ->
             (
                 Column("Year", lambda one: str(one["year"])),
                 Column("Accelerators", lambda one: number(one["accelerators"])),
-                Column("Bought", lambda one: number(one["bought"]["value"])),
+                Column("New", lambda one: number(one["bought"]["value"])),
                 Column("Peak power", _told("peak_facility_power_w", _kilowatts)),
                 Column("Energy", _told("facility_energy_kwh", _megawatt_hours)),
                 Column("Emissions", _emitted),
@@ -219,7 +219,11 @@ def _fleet(answer: Any, request: FleetPageRequest, snapshot: CatalogSnapshot) ->
                 Column("Electricity", _told("electricity_usd", _dollars)),
             ),
         ),
-        remarks=_remarks(answer),
+        remarks=(
+            *_remarks(answer),
+            "New accelerators are those for more requests, and those in place of hardware at the "
+            "end of its life.",
+        ),
     )
 
 
@@ -242,13 +246,13 @@ def _traffic(answer: Any, request: TrafficPageRequest, snapshot: CatalogSnapshot
             *([f"A day takes {' and '.join(spent)}."] if spent else []),
             *(
                 [
-                    f"Starting and stopping copies with the traffic takes {number(100.0 * less)} % "
+                    f"Starting and stopping copies with the traffic takes {number(100.0 * less)}% "
                     "of the accelerator hours of running as many as the busiest part needs all day."
                 ]
                 if less is not None and request.scaling == "each-interval"
                 else []
             ),
-            f"They carry {number(100.0 * (1.0 - answer['idle_ratio']))} % of what they could.",
+            f"They carry {number(100.0 * (1.0 - answer['idle_ratio']))}% of what they could.",
         ),
         chart="Copies by time of day",
         bars=bars(
@@ -260,7 +264,7 @@ def _traffic(answer: Any, request: TrafficPageRequest, snapshot: CatalogSnapshot
                 Column("From", lambda one: _clock(one["start_s"])),
                 Column("Requests a second", lambda one: number(one["requests_per_s"])),
                 Column("Copies", lambda one: number(one["copies"])),
-                Column("Used", _told_plain("utilisation_ratio", lambda v: f"{number(100 * v)} %")),
+                Column("Used", _told_plain("utilisation_ratio", lambda v: f"{number(100 * v)}%")),
                 Column("First token, 95 of 100", _told("ttft_p95_s", duration)),
                 Column("Next token, 95 of 100", _told("tpot_p95_s", duration)),
                 Column("Energy", _told("facility_energy_kwh", lambda v: f"{number(v)} kWh")),
@@ -316,7 +320,11 @@ def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> P
                 Column("Requests a second", _rate),
                 Column("Emissions a year", _emitted_per_year),
                 Column("Water a day", _told("water_on_site_l_per_day", _cubic_metres)),
-                Column("Permitted", lambda one: _permitted(one.get("permitted"))),
+                *(
+                    [Column("Permitted", lambda one: str(one["permitted"] or "not asked"))]
+                    if any(one.get("permitted") for one in options)
+                    else []
+                ),
             ),
         ),
         remarks=_remarks(answer),
@@ -325,13 +333,7 @@ def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> P
 
 def _share(ratio: float) -> str:
     """A share of requests, as the beginning of a sentence."""
-    return "All" if ratio == 1.0 else f"{number(100.0 * ratio)} % of"
-
-
-def _permitted(found: Any) -> str:
-    return {"pass": "yes", "fail": "no", "unknown": "not known"}.get(
-        str(found), str(found or "not asked")
-    )
+    return "All" if ratio == 1.0 else f"{number(100.0 * ratio)}% of"
 
 
 def _rate(one: Answer) -> str:

@@ -19,7 +19,7 @@ from service.estimation.verdict.names import optimizer_name
 from service.estimation.verdict.verdict import training_verdict
 from service.portal.advice import Column, Recommender, advice
 from service.portal.charts import training_pictures
-from service.portal.figures import Layout, in_unit, sections, table
+from service.portal.figures import COST, Layout, in_unit, sections, table
 from service.portal.options import TRAINED_WEIGHT_FORMATS
 from service.portal.places import PLACES, place_words
 from service.portal.rendering import form, rendered, sources
@@ -30,7 +30,7 @@ from service.reports.training_recommendation import TRAINING_TERMS, training_rec
 
 
 def _percent(ratio: float) -> str:
-    return f"{number(ratio * 100.0)} %"
+    return f"{number(ratio * 100.0)}%"
 
 
 _TRAINING: Layout = (
@@ -85,11 +85,11 @@ _TRAINING: Layout = (
         ),
     ),
     (
-        "Cost, rented at list prices",
+        COST,
         (
-            ("An hour", "cost.rented.usd_per_hour", money),
+            ("Per hour", "cost.rented.usd_per_hour", money),
             ("Per million tokens", "cost.rented.usd_per_million_tokens", money),
-            ("The run", "cost.rented.usd_run", money),
+            ("Whole run", "cost.rented.usd_run", money),
         ),
     ),
 )

@@ -9,6 +9,7 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.workloads import WORKLOAD_KINDS
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.formatting import duration, money
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.recommendations.inference.recommend import recommendation_answer
@@ -175,8 +176,8 @@ def _fields(candidate: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _monthly_usd(per_year: float) -> str:
-    return money(per_year / MONTHS_PER_YEAR)
+def _monthly_usd(per_hour: float) -> str:
+    return money(per_hour * HOURS_PER_MONTH)
 
 
 def _monthly_carbon(per_year: float) -> str:
@@ -190,7 +191,7 @@ DEPLOYMENTS = Recommender(
     terms=INFERENCE_TERMS,
     settings=INFERENCE_TERMS.settings,
     columns=(
-        Column("Cost a month", "cost.rented.usd_per_year", _monthly_usd, "cost"),
+        Column("Cost a month", "cost.rented.usd_per_hour", _monthly_usd, "cost"),
         Column(
             "Per million tokens",
             "cost.rented.usd_per_million_output_tokens",

@@ -25,6 +25,8 @@ _STEPS = {
     "facility_energy_kwh": "energy, building included",
     "it_energy_kwh": "energy of the machines",
     "rented_usd_per_hour": "rent of an hour",
+    "hardware_usd_per_hour": "hardware, an hour of its life",
+    "electricity_usd_per_hour": "electricity of an hour",
 }
 #: Inputs of steps that name entries of calibrations.
 _CALIBRATIONS = ("efficiencies", "calibration", "calibrations")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.formatting import duration, gigabytes, number
+from service.core.years import HOURS_PER_MONTH
+from service.estimation.formatting import duration, gigabytes, money, number
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.verdict.verdict import inference_verdict
 from service.portal.badge import badge, refused_badge
-from service.portal.figures import headlines, sections, table, verdict
+from service.portal.figures import sections, table, verdict
 from service.portal.questions import PageRequest
 
 
@@ -32,7 +33,7 @@ def too_large(packaged_snapshot):
         (1234567.0, "1,230,000"),
         (0.00012345, "0.000123"),
         (2e-9, "2e-09"),
-        (-3.456, "-3.46"),
+        (-3.456, "−3.46"),
         (3e15, "3e+15"),
     ],
 )
@@ -60,15 +61,28 @@ def test_every_line_says_a_figure_of_the_estimate(estimate):
     assert lines["Weights"].interval.endswith(f" … {gigabytes(weights['high'])}")
     low, high = (estimate["latency"]["tpot_s"][end] for end in ("low", "high"))
     assert lines["Each next token"].interval == f"{number(low * 1e3)} … {duration(high)}"
-    assert len(headlines(estimate)) == 5
 
 
 def test_what_is_not_known_is_not_zero(estimate):
-    unpriced = estimate | {"cost": estimate["cost"] | {"rented": None}, "impacts": None}
+    unpriced = estimate | {"cost": {"rented": None, "owned": None}, "impacts": None}
     lines = {line.name: line for section in sections(unpriced) for line in section.lines}
-    assert lines["An hour"].value == "not known"
+    assert lines["Per hour"].value == "not known"
     assert lines["Emissions per request"].value == "not known"
-    assert headlines(unpriced)[-1].value == "not known"
+
+
+def test_where_no_rent_is_known_it_is_what_owning_costs(packaged_snapshot):
+    at_home = PageRequest(
+        model="llama-3.1-8b", accelerator="l40s", accelerator_count=1, region="SE"
+    )
+    estimate = inference_estimate(at_home.estimate, packaged_snapshot)
+    owned = estimate["cost"]["owned"]
+    costs = sections(estimate)[-1]
+    assert costs.title == "Cost, owned: hardware and electricity"
+    assert costs.lines[0].value == money(owned["usd_per_hour"]["value"])
+    said = inference_verdict(estimate, packaged_snapshot)
+    assert "That is to own it" in said.text
+    shown = next(one for one in said.figures if one.id == "cost")
+    assert shown.value == owned["usd_per_hour"]["value"] * HOURS_PER_MONTH
 
 
 def test_the_table_holds_every_interval_of_the_answer(estimate):

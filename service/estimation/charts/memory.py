@@ -22,7 +22,7 @@ from service.estimation.training.requests import MemoryTrainingRequest, Training
 from service.estimation.verdict.names import deployment_name
 
 #: Parts of memory, in the order in which they are stacked.
-PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "runtime")
+PARTS = ("weights", "gradients", "optimizer", "kv_cache", "activations", "logits", "runtime")
 #: What pages call some of them.
 _NAMES = {
     "kv_cache": "KV cache",
@@ -87,7 +87,8 @@ def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> Char
     some = answers[0]
     limits = [limit("capacity", "y", exact(some["capacity_bytes"]), "B")]
     if "inference" in memories:
-        limits.append(limit("usable by the engine", "y", exact(some["usable_bytes"]), "B"))
+        room = some["total_bytes"]["value"] + some["headroom_bytes"]["value"]
+        limits.append(limit("usable", "y", exact(room), "B"))
     return chart(
         f"{_finding(memories)}: {deployment_name(some['deployment'], snapshot)}",
         " ".join(_told(phase, memory) for phase, memory in memories.items()),

@@ -32,6 +32,7 @@ from service.estimation.plans.operation import (
     capacity,
     entries_of,
     operation,
+    rented_whole,
     unit_of,
     unused_warnings,
     warnings_of,
@@ -316,6 +317,7 @@ def _warnings(
         yield from unused_warnings(asked.deployment)
     yield from warnings_of(one for one, _ in loads)
     for one, load in loads:
+        yield from rented_whole(one, load["accelerators_per_copy"])
         if one.costs.prices.rental is None:
             yield EstimateWarning(
                 "price_unknown",

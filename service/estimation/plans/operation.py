@@ -228,6 +228,21 @@ def warnings_of(operations: Iterable[Operation]) -> Iterator[EstimateWarning]:
                 yield warning
 
 
+def rented_whole(one: Operation, accelerators_per_copy: int) -> Iterator[EstimateWarning]:
+    """That rent does not follow the copies, where a machine holds more than one of them."""
+    rental = one.costs.prices.rental
+    if rental is None or rental.instance is None:
+        return
+    instance = rental.instance.value
+    if instance.accelerators > accelerators_per_copy:
+        yield EstimateWarning(
+            "rented_whole",
+            f"{rental.instance.id} is rented with all of its {instance.accelerators} accelerators, "
+            f"of which a copy takes {accelerators_per_copy}: rent rises by the machine, not by the "
+            "copy",
+        )
+
+
 def entries_of(operations: Iterable[Operation]) -> list[tuple[str, Entry[Any]]]:
     """Catalog entries that estimates rest on, each once."""
     found: dict[tuple[str, str], tuple[str, Entry[Any]]] = {}

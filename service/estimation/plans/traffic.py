@@ -29,6 +29,7 @@ from service.estimation.plans.operation import (
     capacity,
     entries_of,
     operation,
+    rented_whole,
     unit_of,
     unused_warnings,
     warnings_of,
@@ -331,7 +332,8 @@ def _warnings(
     if profile is None and request.grid_gco2e_per_kwh is None:
         yield EstimateWarning(
             "grid_not_hourly",
-            f"the grid of {one.region.id} is only known on average: every hour counts as the same",
+            f"the grid of {one.region.id} is only known as an average: every hour counts the same",
         )
+    yield from rented_whole(one, one.accelerators)
     if one.costs.prices.rental is None:
         yield EstimateWarning("price_unknown", "no rent is known: state your own")

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, Literal
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.years import DAYS_PER_YEAR, HOURS_PER_MONTH
 from service.estimation.formatting import duration, gigabytes, in_currency, money, number
 from service.estimation.impacts.equivalences import EQUIVALENCES
 
 Estimate = Mapping[str, Any]
 Figure = Mapping[str, float]
+#: What a cost is of.
+Basis = Literal["rented", "owned", "unknown"]
 
 MONTHS_PER_YEAR = 12.0
 _GRAMS_PER_T = 1e6
@@ -24,6 +27,14 @@ READ_WORDS_PER_S = 238.0 / 60.0
 WORDS_PER_TOKEN = 0.75
 #: A range is drawn between a fourth and four times of its value.
 _DRAWN_FACTOR = 4.0
+#: Lengths from here on are told in years [d].
+_YEARS_FROM_DAYS = 2.0 * DAYS_PER_YEAR
+#: Steps of the explanation that a cost comes from.
+_PAID_STEPS: Mapping[Basis, tuple[str, ...]] = {
+    "rented": ("rented_usd_per_hour",),
+    "owned": ("hardware_usd_per_hour", "electricity_usd_per_hour"),
+    "unknown": (),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +109,7 @@ def training_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Key
     """Length of the run, tokens a second, money, emissions, and memory."""
     latency, memory = estimate["latency"], estimate["memory"]
     run = (estimate["impacts"] or {}).get("run") or {}
-    cost = (estimate["cost"] or {}).get("rented") or {}
+    basis, cost = known_cost(estimate)
     speed = ("accelerators", "calibrations", "engines")
     carbon = (run.get("carbon") or {}).get("total_gco2e")
     return (
@@ -116,7 +127,7 @@ def training_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Key
             "Tokens a second",
             latency["tokens_per_s"],
             number,
-            f"{number(latency['mfu_ratio']['value'] * 100.0)} % of peak",
+            f"{number(latency['mfu_ratio']['value'] * 100.0)}% of peak",
             ("tokens_per_s", "step_s"),
             speed,
         ),
@@ -125,8 +136,8 @@ def training_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Key
             "Cost of the run",
             cost.get("usd_run"),
             money,
-            price_terms(cost),
-            ("rented_usd_per_hour",),
+            price_terms(basis, cost),
+            _PAID_STEPS[basis],
             ("instances", "offers", "accelerators"),
         ),
         _figure(
@@ -157,6 +168,21 @@ def monthly(figure: Figure | None) -> dict[str, float] | None:
     return {end: figure[end] / MONTHS_PER_YEAR for end in ("value", "low", "high")}
 
 
+def known_cost(estimate: Estimate) -> tuple[Basis, Mapping[str, Any]]:
+    """The rent or, where none is known, what owning the hardware costs; and which of them it is."""
+    cost = estimate["cost"] or {}
+    bases: tuple[Basis, ...] = ("rented", "owned")
+    return next(((basis, cost[basis]) for basis in bases if cost.get(basis)), ("unknown", {}))
+
+
+def cost_per_month(estimate: Estimate) -> dict[str, float] | None:
+    """What a deployment costs in an average month [USD], by :func:`known_cost`."""
+    hour = known_cost(estimate)[1].get("usd_per_hour")
+    if hour is None:
+        return None
+    return {end: hour[end] * HOURS_PER_MONTH for end in ("value", "low", "high")}
+
+
 def emissions(grams: float) -> str:
     """Emissions in tonnes, or in kilograms where they are small."""
     if grams >= _GRAMS_PER_T:
@@ -165,7 +191,10 @@ def emissions(grams: float) -> str:
 
 
 def days(value: float) -> str:
-    """Days, or hours or minutes where it is less than two of them."""
+    """Days, hours or minutes where it is less than two of them, or years where it is more."""
+    if value >= _YEARS_FROM_DAYS:
+        years = number(float(f"{value / DAYS_PER_YEAR:.3g}"))
+        return f"{years} years"
     hours = value * 24.0
     if hours < 2.0:
         return f"{number(hours * 60.0)} minutes"
@@ -177,27 +206,29 @@ def times_reading(tpot_s: float) -> float:
     return WORDS_PER_TOKEN / tpot_s / READ_WORDS_PER_S
 
 
-def price_terms(rented: Mapping[str, Any]) -> str:
-    """On what terms a rent holds."""
-    if not rented:
+def price_terms(basis: Basis, cost: Mapping[str, Any]) -> str:
+    """On what terms a cost holds."""
+    if basis == "unknown":
         return "no list price is known"
-    date = rented.get("price_date")
-    kind = str(rented.get("price_kind") or "list").replace("-", " ")
+    if basis == "owned":
+        return "owned: hardware and electricity"
+    date = cost.get("price_date")
+    kind = str(cost.get("price_kind") or "list").replace("-", " ")
     return f"{kind} price" + (f" of {date}" if date else "")
 
 
 def _money(estimate: Estimate) -> KeyFigure:
-    rented = (estimate["cost"] or {}).get("rented") or {}
-    tokens = rented.get("usd_per_million_output_tokens")
-    terms = price_terms(rented)
+    basis, cost = known_cost(estimate)
+    tokens = cost.get("usd_per_million_output_tokens")
+    terms = price_terms(basis, cost)
     return _figure(
         "cost",
         "Cost a month",
-        monthly(rented.get("usd_per_year")),
+        cost_per_month(estimate),
         money,
         f"{money(tokens['value'])} per million output tokens; {terms}" if tokens else terms,
-        ("rented_usd_per_hour",),
-        ("instances", "offers"),
+        _PAID_STEPS[basis],
+        ("instances", "offers", "accelerators"),
     )
 
 

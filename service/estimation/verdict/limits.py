@@ -11,7 +11,7 @@ from service.estimation.formatting import duration, number
 from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.limits import limit_rows
 from service.estimation.recommendations.requests import DecisionLimitsRequest
-from service.estimation.verdict.figures import days, emissions, rough_money
+from service.estimation.verdict.figures import days, emissions, known_cost, rough_money
 
 _GRAMS_PER_KG = 1e3
 _L_PER_M3 = 1e3
@@ -58,8 +58,7 @@ def held(estimate: Mapping[str, Any], limits: DecisionLimitsRequest | None) -> t
     """The limits that were asked for, each held against the estimate as searches do it."""
     if limits is None:
         return ()
-    rented = (estimate["cost"] or {}).get("rented") or {}
-    hour = rented.get("usd_per_hour")
+    hour = known_cost(estimate)[1].get("usd_per_hour")
     candidate = {
         "usd_per_hour": None if hour is None else hour["value"],
         "limits_of": limits.percentile,
@@ -85,7 +84,7 @@ def deadline_held(
 ) -> tuple[Held, ...]:
     """Likewise of a training run: its length and its cost."""
     run = (estimate["latency"].get("run") or {}).get("days")
-    usd = ((estimate["cost"] or {}).get("rented") or {}).get("usd_run")
+    usd = known_cost(estimate)[1].get("usd_run")
     asked = (
         ("days", "the run takes", run, most_days, days),
         ("usd", "it costs", usd, most_usd, rough_money),

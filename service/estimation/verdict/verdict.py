@@ -10,10 +10,13 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.formatting import duration, gigabytes, in_gigabytes, money, number
 from service.estimation.recommendations.requests import DecisionLimitsRequest
 from service.estimation.verdict.figures import (
+    Basis,
     KeyFigure,
+    cost_per_month,
     days,
     emissions,
     inference_figures,
+    known_cost,
     monthly,
     rough,
     times_reading,
@@ -140,7 +143,7 @@ def training_verdict(
     else:
         length = f"The run takes about {days(run['value'])}."
     cost, carbon = known["cost"], known["carbon"]
-    paid = _paid(cost.value, carbon.value, "")
+    paid = _paid(cost.value, carbon.value, "", known_cost(estimate)[0])
     return Verdict(
         status=status,
         headline=_headline(status, memory, limited, missed, None),
@@ -209,7 +212,7 @@ def _fit(memory: Estimate, names: Names) -> str:
     hardware = f"one {names.accelerator}" if one else names.hardware
     if not memory["fits"]:
         needed = memory["total_bytes"]
-        there = memory.get("usable_bytes", memory["capacity_bytes"])
+        there = needed["value"] - memory["shortfall_bytes"]["value"]
         each = "It" if one else "Each"
         return (
             f"{names.model} in {names.weights} does not fit on {hardware}: {each.lower()} would "
@@ -263,30 +266,30 @@ def _speed(estimate: Estimate, limited: Sequence[Held]) -> str:
 
 
 def _price_and_emissions(estimate: Estimate, limited: Sequence[Held]) -> str:
-    rented = (estimate["cost"] or {}).get("rented") or {}
     year = (estimate["impacts"] or {}).get("per_year") or {}
-    usd = monthly(rented.get("usd_per_year"))
+    usd = cost_per_month(estimate)
     carbon = monthly((year.get("carbon") or {}).get("total_gco2e"))
     paid = _paid(
         None if usd is None else usd["value"],
         None if carbon is None else carbon["value"],
         " a month",
+        known_cost(estimate)[0],
     )
     over = [one for one in limited if one.kept is False and one.name not in SPEED_LIMITS]
     told = ", and ".join(f"{one.told} {one.value_text}, over your {one.limit_text}" for one in over)
     return f"{paid} {told[0].upper()}{told[1:]}." if told else paid
 
 
-def _paid(usd: float | None, grams: float | None, per: str) -> str:
+def _paid(usd: float | None, grams: float | None, per: str, basis: Basis) -> str:
     price = None if usd is None else money(usd)
     carbon = None if grams is None else emissions(grams)
     known = " and ".join(one for one in (price, carbon) if one)
-    missing = "" if usd is not None else " No list price of this hardware in this place is known."
-    return (
-        f"About {known}{per}.{missing}"
-        if known
-        else missing.strip() or "Cost and emissions are not known."
-    )
+    missing = {
+        "rented": "",
+        "owned": " That is to own it; no rent is known in this place.",
+        "unknown": " No price of this hardware in this place is known.",
+    }[basis]
+    return f"About {known}{per}.{missing}" if known else missing.strip()
 
 
 def _cheaper(choice: Mapping[str, Any], snapshot: CatalogSnapshot) -> str:

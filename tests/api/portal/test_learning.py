@@ -75,7 +75,7 @@ async def test_claims_are_recomputed_in_words(client):
     text = (await client.get("/claims")).text
     assert "about 52 GB" in text
     assert "107 GB" in text
-    assert "right only under conditions that are not stated" in text
+    assert "right only under unstated conditions" in text
 
 
 async def test_links_between_documents_lead_to_pages(client):

@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_said_first_and_not_praised(short, packaged_snapsho
 def test_what_is_not_known_is_said_to_be_so(estimate, packaged_snapshot):
     unknown = deepcopy(estimate) | {"cost": None, "impacts": None}
     said = inference_verdict(unknown, packaged_snapshot, DecisionLimitsRequest(usd_per_hour=1.0))
-    assert "No list price" in said.text
+    assert "No price of this hardware" in said.text
     assert {one.text for one in said.figures if one.id in ("cost", "carbon")} == {"not known"}
     assert said.limits[0].kept is None
     assert said.status != "missed"
