@@ -39,6 +39,13 @@ COSTS = (
         paths("prices.accelerators", "prices.purchase_usd", "prices.amortisation_years"),
     ),
     Formula(
+        "memory_tiers_usd_per_hour",
+        "accelerators * memory_tiers_usd / (amortisation_years * 8766)",
+        "straight-line depreciation",
+        "memory_tiers_usd_per_hour",
+        paths("prices.accelerators", "prices.memory_tiers_usd", "prices.amortisation_years"),
+    ),
+    Formula(
         "electricity_usd_per_hour",
         "facility_kwh_per_hour * electricity_usd_per_kwh",
         "definition",

@@ -231,6 +231,11 @@ class MemoryTierRequest(Request):
     """Share of the link's bandwidth that is reached. Copies that an engine plans reach nearly all;
     pages that unified memory fetches by faults reach less, by your own measurement: no typical
     share is published."""
+    price_usd_per_gb: float | None = Field(None, ge=0.0, le=1e6)
+    """What a gigabyte of it costs to buy; if null, the catalog's price. Memory of the host is part
+    of the machine's price."""
+    energy_pj_per_bit: float | None = Field(None, ge=0.0, le=1e6)
+    """Energy of moving a bit into or out of it; if null, the catalog's figure."""
 
 
 TierReference = Annotated[

@@ -219,6 +219,11 @@ SERVING: Changes = {
     "serving.disaggregated.prefill_replicas": ({"serving.disaggregated": {}}, 2),
     "serving.disaggregated.link_bytes_per_s": ({"serving.disaggregated": {}}, 1e9),
     "serving.memory_tiers": ({"serving.offload.weights_ratio": 0.3}, ["cxl-2.0-ddr5-direct"]),
+    "serving.memory_tiers[].price_usd_per_gb": (
+        {"serving.memory_tiers": [{"tier": "cxl-2.0-ddr5-direct"}]}
+        | {"serving.offload.weights_ratio": 0.3},
+        9.0,
+    ),
     "serving.offload.weights_ratio": (TIER, 0.3),
     "serving.offload.kv_cache_ratio": (TIER, 0.3),
     "serving.offload.parked_sequences": (TIER, 5000),
@@ -232,6 +237,7 @@ SERVING: Changes = {
             "shared_by": 64,
             "link_bytes_per_s": 1e9,
             "link_efficiency_ratio": 0.5,
+            "energy_pj_per_bit": 20.0,
         }.items()
     },
 }
@@ -351,6 +357,8 @@ TRAINING: Changes = {
             "units": 2,
             "capacity_bytes": 1e9,
             "shared_by": 64,
+            "price_usd_per_gb": 9.0,
+            "energy_pj_per_bit": 20.0,
         }.items()
     },
     **{

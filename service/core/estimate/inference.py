@@ -20,10 +20,11 @@ from service.core.impacts.energy import (
 )
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
-from service.core.interval import Z_90, Interval, exact, quotient, scale
+from service.core.interval import Z_90, Interval, exact, independent_sum, quotient, scale
 from service.core.lightweight import lightweight
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
+from service.core.memory.inference.tier_costs import tiers_embodied_kgco2e, tiers_power_w
 from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inference_tiers
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.goodput import Goodput, TimeLimit, goodput
@@ -184,6 +185,7 @@ class InferenceEnergy:
 
     ``requests_per_s`` [1/s], power and ``accelerators`` are those of one of ``copies``;
     ``request_hours`` is the accelerator time that a request takes up, idle time included [h].
+    ``tiers_kgco2e`` is the making of memory beside the machine, for each accelerator.
     """
 
     requests_per_s: Interval
@@ -192,6 +194,14 @@ class InferenceEnergy:
     request_hours: Interval
     accelerators: int
     copies: Number
+    tiers_kgco2e: Interval | None = None
+
+    def made(self, alone: Making) -> Making:
+        """Making of an accelerator with its machine, and with its part of memory beside that."""
+        if self.tiers_kgco2e is None or alone.embodied_kgco2e is None:
+            return alone
+        both = independent_sum((alone.embodied_kgco2e, self.tiers_kgco2e))
+        return replace(alone, embodied_kgco2e=both)
 
     @property
     def request_kwh(self) -> Interval:
@@ -234,8 +244,10 @@ def inference_energy(
         share = minimum(ended_per_s / rate.value, 1.0)
         usage = usage.less(share, minimum(latency.running_sequences_per_replica * share, 1.0))
         rate = exact(ended_per_s)
+    tiers = estimate.tiers
     power = deployment_power(
-        setup.deployment.accelerator, count, usage, setup.calibration.power, infrastructure
+        *(setup.deployment.accelerator, count, usage, setup.calibration.power, infrastructure),
+        tiers_power_w=exact(0.0) if tiers is None else tiers_power_w(tiers, usage),
     )
     return InferenceEnergy(
         requests_per_s=rate,
@@ -244,6 +256,7 @@ def inference_energy(
         request_hours=scale(quotient(exact(1.0), rate), count / SECONDS_PER_HOUR),
         accelerators=count,
         copies=setup.copies,
+        tiers_kgco2e=None if tiers is None else tiers_embodied_kgco2e(tiers),
     )
 
 
@@ -259,6 +272,7 @@ def inference_footprints(
     energy: InferenceEnergy, made: Making, region: Region, infrastructure: Infrastructure
 ) -> InferenceFootprints:
     """Carbon, water and hardware worn by a request, and by an hour of the deployment."""
+    made = energy.made(made)
 
     def worn(kwh: Interval, hours: Interval) -> Footprint:
         return footprint(kwh, hours, None, region, infrastructure, made)

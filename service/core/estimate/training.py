@@ -125,7 +125,7 @@ def _share(value: Number, step_s: Interval) -> Interval:
 
 def run_energy(speed: TrainingSpeed, infrastructure: Infrastructure) -> TrainingEnergy:
     """Power and energy of a training run on accelerators of known thermal design power."""
-    deployment = speed.setup.deployment
+    deployment, tier = speed.setup.deployment, speed.setup.settings.offload.tier
     return training_energy(
         deployment.accelerator,
         deployment.parallelism.accelerator_count,
@@ -134,6 +134,7 @@ def run_energy(speed: TrainingSpeed, infrastructure: Infrastructure) -> Training
         speed.run,
         speed.setup.calibration.performance.power,
         infrastructure,
+        None if tier is None else tier.worth,
     )
 
 

@@ -9,6 +9,7 @@ from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import (
     Interval,
     bounded,
+    exact,
     from_log_sigma,
     independent_sum,
     quotient,
@@ -22,6 +23,7 @@ from service.core.platform import Platform
 SECONDS_PER_HOUR = 3600.0
 #: What stands for a span of no width [W].
 _LEAST_SPAN_W = 1e-9
+_NO_POWER = exact(0.0)
 
 
 def _phase_formulas(name: str, phase: str) -> tuple[Formula, Formula]:
@@ -106,10 +108,15 @@ POWER = (
     ),
     Formula(
         "it_power_w",
-        "accelerator_count * (accelerator_mean_power_w + host_power_w)",
+        "accelerator_count * (accelerator_mean_power_w + host_power_w + tiers_power_w)",
         "definition",
         "power.it_power_w",
-        paths("power.accelerator_count", "power.accelerator_mean_power_w", "power.host_power_w"),
+        paths(
+            "power.accelerator_count",
+            "power.accelerator_mean_power_w",
+            "power.host_power_w",
+            "power.tiers_power_w",
+        ),
     ),
 )
 #: Paths start at an ``InferenceEnergy``.
@@ -142,7 +149,8 @@ class DeploymentPower:
 
     Per accelerator [W]: ``busy_power_w`` while requests are in flight, ``idle_power_w`` otherwise,
     ``accelerator_mean_power_w`` over time, ``host_power_w`` its share of the machine, with what
-    power supplies lose. ``it_power_w`` is the whole deployment's, at the socket. ``phases`` have
+    power supplies lose, ``tiers_power_w`` traffic of memory beside both, as far as its energy is
+    known. ``it_power_w`` is the whole deployment's, at the socket. ``phases`` have
     the power of computing prompts, if that is told apart, and of the rest. ``following_ratio`` is
     the share of the accelerator's mean power that goes with the speed of the work [-],
     ``machines`` how many the accelerators take up.
@@ -153,6 +161,7 @@ class DeploymentPower:
     idle_power_w: Interval
     accelerator_mean_power_w: Interval
     host_power_w: Interval
+    tiers_power_w: Interval
     it_power_w: Interval
     most_power_w: Number
     following_ratio: Number
@@ -194,6 +203,7 @@ def deployment_power(
     usage: Usage,
     model: PowerModel,
     infrastructure: Infrastructure,
+    tiers_power_w: Interval = _NO_POWER,
 ) -> DeploymentPower:
     """Mean IT power of a deployment under load, never above the limits of power [W].
 
@@ -214,6 +224,8 @@ def deployment_power(
         Fitted constants and their residual spread.
     infrastructure
         Default idle power.
+    tiers_power_w
+        What traffic of memory beside the machine takes, for each accelerator [W].
 
     Raises
     ------
@@ -251,13 +263,15 @@ def deployment_power(
     platform = accelerator.platform
     machines = platform.machines(accelerator_count)
     host_w = _host_power_w(platform, machines / accelerator_count, busy, mean_w)
-    it_w = _it_power_w(mean_w, host_w, accelerator_count, machines, platform, model)
+    parts = (mean_w, host_w, tiers_power_w)
+    it_w = _it_power_w(parts, accelerator_count, machines, platform, model)
     return DeploymentPower(
         phases=tuple(phases),
         busy_power_w=busy_w,
         idle_power_w=idle_w,
         accelerator_mean_power_w=mean_w,
         host_power_w=host_w,
+        tiers_power_w=tiers_power_w,
         it_power_w=it_w,
         most_power_w=most_w,
         following_ratio=following_w * busy / mean_w.value,
@@ -283,15 +297,14 @@ def _host_power_w(platform: Platform, share: Number, busy: Number, mean_w: Inter
 
 
 def _it_power_w(
-    mean_w: Interval,
-    host_w: Interval,
+    each_w: tuple[Interval, ...],
     count: int,
     machines: Number,
     platform: Platform,
     model: PowerModel,
 ) -> Interval:
-    """Accelerators and hosts together, at least as uncertain as measured machines show [W]."""
-    parts = scale(independent_sum((mean_w, host_w)), count)
+    """All parts of all accelerators, at least as uncertain as measured machines show [W]."""
+    parts = scale(independent_sum(each_w), count)
     whole = from_log_sigma(parts.value, model.machine_log_sigma)
     found = Interval(parts.value, minimum(parts.low, whole.low), maximum(parts.high, whole.high))
     return bounded(found, 0.0, machines * platform.rated_power_w)

@@ -7,8 +7,10 @@ from service.core.elementwise import minimum
 from service.core.explanation import Formula, paths
 from service.core.impacts.energy import SECONDS_PER_HOUR, DeploymentPower, deployment_power
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.interval import Interval, damped, product, scale
+from service.core.interval import Interval, damped, exact, product, scale
 from service.core.lightweight import lightweight
+from service.core.memory.tiers import TierWorth
+from service.core.memory.transfers import transfer_energy_j
 from service.core.performance.calibration import PowerModel
 from service.core.performance.training.run import TrainingRun
 from service.core.performance.training.step import TrainingStep
@@ -78,6 +80,7 @@ def training_energy(
     run: TrainingRun | None,
     model: PowerModel,
     infrastructure: Infrastructure,
+    tier: TierWorth | None = None,
 ) -> TrainingEnergy:
     """Power [W] and energy [kWh] of a training run.
 
@@ -91,6 +94,8 @@ def training_energy(
         The whole run, if its tokens are known.
     model, infrastructure
         Fitted power by use, and what stands around the accelerators.
+    tier
+        What moving a bit to and from the memory tier takes, if there is one.
 
     Raises
     ------
@@ -115,5 +120,8 @@ def training_energy(
             ),
         ),
     )
-    power = deployment_power(accelerator, accelerators, usage, model, infrastructure)
+    moved_w = exact(0.0)
+    if tier is not None and tier.energy_pj_per_bit is not None:
+        moved_w = transfer_energy_j(step.tier_traffic_bytes / step.step_s, tier.energy_pj_per_bit)
+    power = deployment_power(accelerator, accelerators, usage, model, infrastructure, moved_w)
     return TrainingEnergy(power, accelerators, step_s, run)

@@ -51,6 +51,21 @@ class MemoryTier:
 
 
 @dataclass(frozen=True, slots=True)
+class TierWorth:
+    """What a kind of memory costs; None where unknown.
+
+    Its price [USD/GB], its making [kgCO2e/GB], and what a bit that moves takes [pJ].
+    """
+
+    price_usd_per_gb: Interval | None = None
+    embodied_kgco2e_per_gb: Interval | None = None
+    energy_pj_per_bit: Interval | None = None
+
+
+UNKNOWN_WORTH = TierWorth()
+
+
+@dataclass(frozen=True, slots=True)
 class Interconnect:
     """A link: bandwidth of one direction, and time of the smallest message where known."""
 

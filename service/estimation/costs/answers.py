@@ -56,6 +56,9 @@ class Owned(Answer):
 
     hardware_usd_per_hour: Interval
     electricity_usd_per_hour: Interval
+    memory_tiers_usd_per_hour: NotRequired[IfAny[Interval]]
+    """Memory beside the machine (serving.memory_tiers but those of the host), as far as its price
+    is known: all of a tier that has a size, else what is used of it."""
 
 
 class RentedServing(Rented, ServingCost):

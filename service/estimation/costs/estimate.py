@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 from service.catalog.derived import derived
 from service.catalog.entries.convert import price_name
 from service.catalog.entries.entry import Entry
-from service.catalog.entries.figures import read_figure
 from service.catalog.snapshot import CatalogSnapshot
 from service.core import costs as cost
 from service.core.costs import Instance, Price, PriceKind
@@ -29,8 +28,8 @@ from service.estimation.costs.answers import (
     TrainingCost,
     TrainingRunCost,
 )
+from service.estimation.costs.purchases import purchase_usd
 from service.estimation.detail import WHOLE, Detail
-from service.estimation.projections.over_time import positive
 from service.estimation.requests import CostRequest, PeriodRequest
 from service.estimation.resolution import Problems
 from service.estimation.writing import written
@@ -65,11 +64,16 @@ class Rental:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The prices that apply to a deployment; None where there is none."""
+    """The prices that apply to a deployment; None where there is none.
+
+    ``purchase_usd`` is of an accelerator with its machine, ``memory_tiers_usd`` of the memory
+    beside it that comes on top.
+    """
 
     rental: Rental | None
     accelerators: int
     purchase_usd: Interval | None
+    memory_tiers_usd: Interval | None
     amortisation_years: Interval
     electricity_usd_per_kwh: Interval | None
     usd_per_tco2e: float | None
@@ -83,11 +87,14 @@ class Ownership:
 
     hardware_usd_per_hour: Interval
     electricity_usd_per_hour: Interval
+    memory_tiers_usd_per_hour: Interval | None = None
 
     @property
     def usd_per_hour(self) -> Interval:
-        """Both together."""
-        return independent_sum((self.hardware_usd_per_hour, self.electricity_usd_per_hour))
+        """All parts together."""
+        parts = (self.hardware_usd_per_hour, self.electricity_usd_per_hour)
+        memory = self.memory_tiers_usd_per_hour
+        return independent_sum(parts if memory is None else (*parts, memory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +107,18 @@ class Costs:
     hardware_usd_per_hour: Interval | None
     electricity_usd_per_hour: Interval | None
     emissions_usd_per_hour: Interval | None
+    memory_tiers_usd_per_hour: Interval | None
 
     @property
     def owned(self) -> Ownership | None:
         """Depreciation and electricity; None unless both are known."""
         if self.hardware_usd_per_hour is None or self.electricity_usd_per_hour is None:
             return None
-        return Ownership(self.hardware_usd_per_hour, self.electricity_usd_per_hour)
+        return Ownership(
+            self.hardware_usd_per_hour,
+            self.electricity_usd_per_hour,
+            self.memory_tiers_usd_per_hour,
+        )
 
     @property
     def total_usd_per_hour(self) -> Interval | None:
@@ -125,6 +137,7 @@ def resolve_prices(
     region: Entry[Region],
     life_years: Interval,
     snapshot: CatalogSnapshot,
+    memory_tiers_usd: Interval | None = None,
 ) -> Prices:
     """Prices from the request, else from the catalog.
 
@@ -141,6 +154,8 @@ def resolve_prices(
         Usual life of servers [year], where the caller states no other.
     snapshot
         Has the instances.
+    memory_tiers_usd
+        Memory beside the machine, for each accelerator [USD].
 
     Raises
     ------
@@ -163,6 +178,7 @@ def resolve_prices(
         purchase_usd=purchase_usd(asked, accelerator, snapshot)
         if rental is None or asked.purchase_usd_per_accelerator is not None
         else None,
+        memory_tiers_usd=memory_tiers_usd,
         amortisation_years=exact(asked.amortisation_years)
         if asked.amortisation_years
         else life_years,
@@ -179,18 +195,23 @@ def costs(
     prices: Prices, facility_kwh_per_hour: Interval | None, gco2e_per_hour: Interval | None
 ) -> Costs:
     """Costs by the hour from prices and what the hardware draws and emits in one."""
-    hardware = electricity = emissions = None
+    hardware = electricity = emissions = memory = None
     if prices.purchase_usd is not None:
         hardware = cost.hardware_usd_per_hour(
             prices.accelerators, prices.purchase_usd, prices.amortisation_years
         )
+        if prices.memory_tiers_usd is not None:
+            memory = cost.hardware_usd_per_hour(
+                prices.accelerators, prices.memory_tiers_usd, prices.amortisation_years
+            )
     if prices.electricity_usd_per_kwh is not None and facility_kwh_per_hour is not None:
         electricity = cost.electricity_usd_per_hour(
             facility_kwh_per_hour, prices.electricity_usd_per_kwh
         )
     if prices.usd_per_tco2e is not None and gco2e_per_hour is not None:
         emissions = cost.emissions_usd_per_hour(gco2e_per_hour, prices.usd_per_tco2e)
-    return Costs(prices, facility_kwh_per_hour, gco2e_per_hour, hardware, electricity, emissions)
+    by_the_hour = facility_kwh_per_hour, gco2e_per_hour, hardware, electricity, emissions, memory
+    return Costs(prices, *by_the_hour)
 
 
 def served_costs(
@@ -466,35 +487,3 @@ def offered_in(snapshot: CatalogSnapshot, region: Entry[Region]) -> frozenset[st
         for entry in _by_provider(snapshot).get(provider, ())
         if entry.value.offered_in(region.id)
     )
-
-
-def purchase_usd(
-    asked: CostRequest, accelerator: Entry[Accelerator], snapshot: CatalogSnapshot
-) -> Interval | None:
-    """Price of an accelerator with its share of the server [USD]; None if nobody states it."""
-    stated = asked.purchase_usd_per_accelerator
-    if stated is not None:
-        problems = Problems()
-        found = positive(stated, "/cost/purchase_usd_per_accelerator", problems)
-        problems.stop_if_any()
-        return found
-    return listed_purchase_usd(accelerator, snapshot)
-
-
-def listed_purchase_usd(
-    accelerator: Entry[Accelerator], snapshot: CatalogSnapshot
-) -> Interval | None:
-    """Price of an accelerator, else its share of the price of the machine it stands in [USD].
-
-    None where neither is known.
-    """
-    listed = accelerator.document.get("figures", {}).get("price_usd")
-    if listed is not None:
-        return read_figure(listed, "/figures/price_usd").interval()
-    platform = accelerator.value.platform
-    machine = snapshot.platforms.get(platform.id)
-    whole = None if machine is None else machine.document.get("figures", {}).get("price_usd")
-    if whole is None:
-        return None
-    share = read_figure(whole, "/figures/price_usd").interval()
-    return scale(share, 1.0 / float(platform.accelerators))

@@ -22,6 +22,8 @@ class DeploymentEnergyParts(Answer, total=False):
     """Per accelerator, averaged over all time."""
     host_power_per_accelerator_w: Interval
     """Its share of the machine, with what power supplies lose."""
+    memory_tiers_power_per_accelerator_w: IfAny[Interval]
+    """Traffic of serving.memory_tiers, part of it_power_w, as far as its energy is known."""
     accelerator_prefill_power_w: Interval
     """Per accelerator, while prompts are computed."""
     accelerator_decode_power_w: Interval

@@ -382,6 +382,9 @@ def _energy(
         "accelerator_idle_power_w": figure(power.idle_power_w),
         "accelerator_mean_power_w": figure(power.accelerator_mean_power_w),
         "host_power_per_accelerator_w": figure(power.host_power_w),
+        "memory_tiers_power_per_accelerator_w": None
+        if energy.tiers_kgco2e is None
+        else figure(power.tiers_power_w),
         "accelerator_prefill_power_w": figure((power.prefill or power.main).power_w),
         "accelerator_decode_power_w": figure(power.main.power_w),
         "memory_utilisation_ratio": float(power.usage.memory_utilisation_ratio),

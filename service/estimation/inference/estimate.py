@@ -12,6 +12,7 @@ from service.core.deployment import Region
 from service.core.elementwise import Number
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
+from service.core.memory.inference.tier_costs import tiers_price_usd
 from service.core.performance.inference import percentiles
 from service.core.performance.inference.burst import Burst as CoreBurst
 from service.core.performance.inference.formulas import LATENCY
@@ -202,6 +203,7 @@ def deployment_costs(
         region,
         life_years or resolved.calibration.infrastructure.hardware_life_years,
         snapshot,
+        None if computed.tiers is None else tiers_price_usd(computed.tiers),
     )
     year = None if impacts.impacts is None else impacts.impacts["per_year"]
     return costs(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from math import inf
 
+from service.core.interval import product
+from service.core.memory.inference.tier_costs import provided_bytes
 from service.core.memory.inference.tiers import InferenceTiers
+from service.core.memory.transfers import of_size
 from service.estimation.answers import Answer, FitCertainty, Interval, figure, known_figure
 from service.estimation.writing import written
 
@@ -12,7 +15,17 @@ from service.estimation.writing import written
 _HOST, _DRIVES = frozenset({"host", "expansion", "pool"}), frozenset({"storage"})
 
 
-class TierUse(Answer):
+class TierPrice(Answer):
+    """What one tier costs."""
+
+    price_usd: Interval | None
+    """Of the accelerator's part: all of it where it has a size, else what is used; null for the
+    accelerator's own memory, and where no price is known."""
+    beside_machine: bool
+    """Whether it comes on top of the machine, and counts in cost.owned and embodied emissions."""
+
+
+class TierUse(TierPrice):
     """What one tier holds for one accelerator."""
 
     tier: str
@@ -70,9 +83,23 @@ def placement(tiers: InferenceTiers) -> Placement:
                 "touched_bytes_per_step": float(tiers.placement.touched_bytes(at)),
                 "hidden_share_ratio": float(tiers.free_share_ratio(at)) if at else None,
                 "parts_bytes": _parts(tiers, at),
+                **_worth(tiers, at),
             }
             for at, (name, kind) in enumerate(named)
         ],
+    }
+
+
+def _worth(tiers: InferenceTiers, at: int) -> TierPrice:
+    """What an accelerator's part of a tier costs, and whether it comes on top of the machine."""
+    if at == 0:
+        return {"price_usd": None, "beside_machine": False}
+    tier = tiers.outside[at - 1]
+    price = tier.worth.price_usd_per_gb
+    held = provided_bytes(tier.capacity_bytes, tiers.used_bytes[at])
+    return {
+        "price_usd": None if price is None else figure(product(of_size(price, 1.0), held)),
+        "beside_machine": tier.beside_machine,
     }
 
 

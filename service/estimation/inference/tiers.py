@@ -10,6 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning
+from service.core.interval import exact
 from service.core.memory.inference.tiers import (
     InferenceTiers,
     MemoryTiers,
@@ -17,7 +18,7 @@ from service.core.memory.inference.tiers import (
     SharedTier,
     host_link_bytes_per_s,
 )
-from service.core.memory.tiers import MemoryTier
+from service.core.memory.tiers import MemoryTier, TierWorth
 from service.estimation.requests import MemoryTierRequest, OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
 
@@ -60,6 +61,7 @@ def resolve_tiers(
     )
     for tier, (_, entry) in zip(tiers.shared, named, strict=True):
         warnings += _unknown_figures(tier, entry, accelerator)
+        warnings += worth_warnings(tier.id, tier.beside_machine, tier.worth)
     return ResolvedTiers(tiers, tuple(entry for _, entry in named), tuple(warnings))
 
 
@@ -146,7 +148,43 @@ def shared_tier(asked: MemoryTierRequest, tier: MemoryTier) -> SharedTier:
         users=asked.shared_by,
         link_bytes_per_s=inf if link is None and tier.kind not in _LINKED else link,
         link_efficiency_ratio=asked.link_efficiency_ratio,
+        worth=tier_worth(asked, tier),
     )
+
+
+def tier_worth(asked: MemoryTierRequest, tier: MemoryTier) -> TierWorth:
+    """What a tier costs to have, to make and to read: as stated, else as the catalog has it."""
+    price, energy = asked.price_usd_per_gb, asked.energy_pj_per_bit
+    return TierWorth(
+        price_usd_per_gb=tier.price_usd_per_gb if price is None else exact(price),
+        embodied_kgco2e_per_gb=tier.embodied_kgco2e_per_gb,
+        energy_pj_per_bit=tier.energy_pj_per_bit if energy is None else exact(energy),
+    )
+
+
+def worth_warnings(
+    tier_id: str, beside_machine: bool, worth: TierWorth
+) -> Iterator[EstimateWarning]:
+    """What of a tier is left out of totals because nobody states it."""
+    if worth.energy_pj_per_bit is None:
+        yield EstimateWarning(
+            "tier_energy_unknown",
+            f"the energy of moving a bit of {tier_id} is unpublished: that of its traffic is left "
+            "out of the totals until you state it",
+        )
+    if not beside_machine:
+        return
+    if worth.price_usd_per_gb is None:
+        yield EstimateWarning(
+            "tier_price_unknown",
+            f"no price of {tier_id} is known: it is left out of the cost of owning until you state "
+            "it",
+        )
+    if worth.embodied_kgco2e_per_gb is None:
+        yield EstimateWarning(
+            "tier_making_unknown",
+            f"the making of {tier_id} is unpublished and left out of embodied emissions",
+        )
 
 
 def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:

@@ -11,7 +11,7 @@ from service.core.fleet import YearOfMachines, grown, machines_over_years
 from service.core.impacts.infrastructure import making
 from service.core.interval import Interval, exact
 from service.estimation import answers
-from service.estimation.costs.estimate import purchase_usd
+from service.estimation.costs.purchases import purchase_usd
 from service.estimation.plans.answers import FleetHardware, FleetLoad, HardwareYear
 from service.estimation.plans.operation import Operation
 from service.estimation.plans.requests import FleetPlanRequest

@@ -16,7 +16,8 @@ from service.core.engines import EngineRelease, EngineWorkload
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
 from service.core.years import HOURS_PER_YEAR
-from service.estimation.costs.estimate import Rents, listed_purchase_usd, rents_in, whole_groups
+from service.estimation.costs.estimate import Rents, rents_in, whole_groups
+from service.estimation.costs.purchases import listed_purchase_usd
 from service.estimation.recommendations.place_requests import OwnershipRequest
 from service.estimation.recommendations.places import NotSearched, Sites, is_cloud
 from service.estimation.recommendations.requests import PlacesRequest

@@ -263,10 +263,10 @@ def _place_figures(
     """Figures that depend on the place; rows by configuration, then region."""
     around = study.environment.infrastructure
     embodied = [making(value, around).embodied_kgco2e for _, value in study.accelerators]
-    made = making_of_rows(embodied, offer[kept], around)
     regions = [region for _, region in study.regions]
     site = site_of_rows([one for _, one in study.accelerators], offer[kept])
     energy = picked(found.energy, kept)
+    made = energy.made(making_of_rows(embodied, offer[kept], around))
     per_1k = _TOKENS_PER_BASIS / study.demand.output_tokens
 
     def of_request(one: Footprint) -> dict[str, Interval | None]:

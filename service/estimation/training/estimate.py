@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from service.catalog.entries.entry import Entry
@@ -41,6 +42,7 @@ from service.estimation.training.requests import (
 from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import resolved_speed, run_steps, run_warnings
 from service.estimation.training.speed_figures import speed_figures
+from service.estimation.training.tiers import around_with_tier, tier_price_usd
 
 _HOURS_PER_DAY = 24.0
 _SECONDS_PER_HOUR = 3_600.0
@@ -116,6 +118,7 @@ def training_estimate(
     region = place.region
     memory = _memory(resolved)
     figures = resolved.figures(snapshot)
+    figures = replace(figures, infrastructure=around_with_tier(figures.infrastructure, memory))
     speed = resolved_speed(resolved.setup, figures, memory, request)
     impacts = training_impacts(speed, figures, resolved.accelerator, region, request.year, detail)
     prices = resolve_prices(
@@ -125,6 +128,7 @@ def training_estimate(
         region,
         figures.infrastructure.hardware_life_years,
         snapshot,
+        tier_price_usd(memory),
     )
     rules = None
     if request.compliance is not None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Parallelism
 from service.core.explanation import EstimateWarning
+from service.core.impacts.infrastructure import Infrastructure
+from service.core.interval import Interval, exact, product
+from service.core.memory.inference.tier_costs import provided_bytes
 from service.core.memory.tiers import MemoryTier
+from service.core.memory.training.memory import TrainingMemory
 from service.core.memory.training.settings import OffloadTier
-from service.estimation.inference.tiers import shared_tier
+from service.core.memory.transfers import of_size
+from service.estimation.inference.tiers import shared_tier, worth_warnings
 from service.estimation.requests import MemoryTierRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingOffloadRequest
@@ -73,7 +79,34 @@ def share_of(asked: TrainingOffloadRequest, tier: MemoryTier, users: int = 1) ->
         link_bytes_per_s=wanted.link_bytes_per_s,
         link_efficiency_ratio=wanted.link_efficiency_ratio,
         is_storage=tier.kind == "storage",
+        beside_machine=seen.beside_machine,
+        worth=seen.worth,
     )
+
+
+def tier_held_bytes(memory: TrainingMemory) -> Interval | None:
+    """What has to be there of memory beside the machine, for each accelerator; None without [B]."""
+    tier = memory.settings.offload.tier
+    if tier is None or not tier.beside_machine or not memory.tier_bytes:
+        return None
+    return provided_bytes(tier.capacity_bytes, exact(memory.tier_bytes))
+
+
+def tier_price_usd(memory: TrainingMemory) -> Interval | None:
+    """Price of that memory; None without, or where nobody states it [USD]."""
+    held, tier = tier_held_bytes(memory), memory.settings.offload.tier
+    if held is None or tier is None or tier.worth.price_usd_per_gb is None:
+        return None
+    return product(of_size(tier.worth.price_usd_per_gb, 1.0), held)
+
+
+def around_with_tier(around: Infrastructure, memory: TrainingMemory) -> Infrastructure:
+    """What stands around an accelerator, with the making of the memory that it offloads to."""
+    held, tier = tier_held_bytes(memory), memory.settings.offload.tier
+    if held is None or tier is None or tier.worth.embodied_kgco2e_per_gb is None:
+        return around
+    made = product(of_size(tier.worth.embodied_kgco2e_per_gb, 1.0), held)
+    return replace(around, memory_kgco2e=made)
 
 
 def offload_warnings(
@@ -97,6 +130,8 @@ def offload_warnings(
                 f"{tier.id} change nothing unless weights or activations are kept there, too",
                 about="offload.memory_tier",
             )
+    if "tier" in (asked.optimizer, asked.parameters, asked.activations):
+        yield from worth_warnings(tier.id, tier.beside_machine, tier.worth)
     if tier.capacity_bytes == inf:
         yield EstimateWarning(
             "tier_capacity_unknown",

@@ -16,6 +16,8 @@ from service.core.interval import Interval, certainty_of, shift
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.placement import Part, Placement, Room, place
 from service.core.memory.tiers import (
+    UNKNOWN_WORTH,
+    TierWorth,
     Traffic,
     effective_bandwidth,
     free_share,
@@ -39,6 +41,12 @@ class OutsideTier:
     kind: str
     capacity_bytes: Number
     bandwidth_bytes_per_s: Number
+    worth: TierWorth
+
+    @property
+    def beside_machine(self) -> bool:
+        """Whether it comes on top of the machine, which has its host's memory."""
+        return beside_machine(self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,12 @@ class SharedTier:
     users: int | None = None
     link_bytes_per_s: float | None = None
     link_efficiency_ratio: float = 1.0
+    worth: TierWorth = UNKNOWN_WORTH
+
+    @property
+    def beside_machine(self) -> bool:
+        """Whether it comes on top of the machine, which has its host's memory."""
+        return beside_machine(self.kind)
 
     def seen(self, users: Number, link_bytes_per_s: Number) -> OutsideTier:
         """The part of one of so many users, through a link [B/s]."""
@@ -69,6 +83,7 @@ class SharedTier:
             bandwidth_bytes_per_s=shared_bandwidth(
                 self.bandwidth_bytes_per_s, sharing, link * self.link_efficiency_ratio
             ),
+            worth=self.worth,
         )
 
 
@@ -204,6 +219,11 @@ class InferenceTiers:
     def time_s(self) -> dict[str, Number]:
         """How long a step reads each tier [s]."""
         return {tier.name: tier.time_s for tier in self.contents}
+
+
+def beside_machine(kind: str) -> bool:
+    """Whether memory of a kind comes on top of the machine, which has its host's memory."""
+    return kind != "host"
 
 
 def inference_tiers(

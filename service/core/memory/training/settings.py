@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from service.core.elementwise import Number
 from service.core.engines import release_key
 from service.core.lightweight import computed_once, lightweight
+from service.core.memory.tiers import UNKNOWN_WORTH, TierWorth
 
 #: What is trained; with "forward" nothing is: a teacher or a reference only computes its results.
 Method: TypeAlias = Literal["full", "lora", "qlora", "forward"]
@@ -65,7 +66,8 @@ class OffloadTier:
 
     ``link_bytes_per_s`` is what the accelerator reaches it through, None for its link to the host,
     of which ``link_efficiency_ratio`` is reached. ``is_storage`` tells that a processor reads it by
-    way of host memory.
+    way of host memory, ``beside_machine`` that it comes on top of the machine, ``worth`` what it
+    costs.
     """
 
     id: str
@@ -74,6 +76,8 @@ class OffloadTier:
     link_bytes_per_s: float | None = None
     link_efficiency_ratio: float = 1.0
     is_storage: bool = False
+    beside_machine: bool = False
+    worth: TierWorth = UNKNOWN_WORTH
 
 
 @dataclass(frozen=True, slots=True)

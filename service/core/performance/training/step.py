@@ -38,6 +38,7 @@ from service.core.performance.training.traffic import (
     hideable_ratio,
     layer_passes,
     offloaded_transfers_s,
+    tier_traffic_bytes,
     update_s,
 )
 from service.core.performance.training.work import TrainingWork, training_work
@@ -85,7 +86,8 @@ class TrainingStep:
     instructions. Per accelerator and step, ``model_flops`` leave recomputation out,
     ``hardware_flops`` count it, and ``six_nd_flops`` are six per active parameter and token. They
     follow from the ``micro_batch``, from what of the training ``state`` is updated, and from the
-    update and transfers of the host; ``slowest_stage_ratio`` is the time of the slowest stage over
+    update and transfers of the host. ``tier_traffic_bytes`` go to and from a memory tier;
+    ``slowest_stage_ratio`` is the time of the slowest stage over
     the average, ``filling_ratio`` for how many shares of a stage all wait for the first and last
     micro-batches. The parts add up to ``published_step_s``, of which own measurements make
     ``step_s``.
@@ -120,6 +122,7 @@ class TrainingStep:
     state: StageState
     host_update_s: Number
     transfers_s: Number
+    tier_traffic_bytes: Number
     slowest_stage_ratio: float
     filling_ratio: float
 
@@ -267,6 +270,7 @@ def training_step(
         state=state,
         host_update_s=host_update_s,
         transfers_s=transfers_s,
+        tier_traffic_bytes=tier_traffic_bytes(deployment, settings, state, micro_batch),
         slowest_stage_ratio=slowest_ratio,
         filling_ratio=filling,
     )

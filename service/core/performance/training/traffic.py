@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 
 from service.core.architecture.model import Attention, LatentAttention
@@ -258,12 +259,37 @@ def offloaded_transfers_s(
     Parameters are fetched for the forward and again for the backward pass; activations go down
     and come back.
     """
-    micro_batches = settings.gradient_accumulation_steps
+    offload = settings.offload
     seconds: Number = 0.0
-    if settings.offload.parameters != "none":
-        slowest = _fetched_bytes_per_s(settings.offload.parameters, settings.offload, host)
-        seconds = layer_passes(settings) * micro_batches * state.weights_bytes / slowest
-    if settings.offload.activations != "none":
+    for place, moved in _fetched_bytes(deployment, settings, state, batch):
+        seconds = seconds + moved / _fetched_bytes_per_s(place, offload, host)
+    return seconds
+
+
+def tier_traffic_bytes(
+    deployment: Deployment, settings: TrainingSettings, state: StageState, batch: MicroBatch
+) -> Number:
+    """What a step reads of and writes to the memory tier, for one accelerator [B].
+
+    Optimizer states are read and written once; weights and activations as in
+    :func:`offloaded_transfers_s`.
+    """
+    total: Number = 2.0 * state.optimizer_bytes if settings.offload.optimizer == "tier" else 0.0
+    for place, moved in _fetched_bytes(deployment, settings, state, batch):
+        if place == "tier":
+            total = total + moved
+    return total
+
+
+def _fetched_bytes(
+    deployment: Deployment, settings: TrainingSettings, state: StageState, batch: MicroBatch
+) -> Iterator[tuple[Place, Number]]:
+    """Weights and activations that a step moves to and from a place outside [B]."""
+    micro_batches, offload = settings.gradient_accumulation_steps, settings.offload
+    if offload.parameters != "none":
+        moved = layer_passes(settings) * micro_batches * state.weights_bytes
+        yield offload.parameters, moved
+    if offload.activations != "none":
         architecture, parallelism = deployment.architecture, deployment.parallelism
         width = max(deployment.precision.activations.bytes_per_element, _WIDTH)
         kept = stored_bytes(
@@ -273,9 +299,7 @@ def offloaded_transfers_s(
             batch.tokens,
             parallelism.context,
         )
-        rate = _fetched_bytes_per_s(settings.offload.activations, settings.offload, host)
-        seconds = seconds + 2.0 * micro_batches * kept / rate
-    return seconds
+        yield offload.activations, 2.0 * micro_batches * kept
 
 
 def _fetched_bytes_per_s(place: Place, offload: Offload, host: HostRates) -> Number:
