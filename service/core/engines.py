@@ -151,7 +151,9 @@ class Recipes:
 
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
-    ``fp8_recipes`` the ways in which it scales operands of 8 bits. Where it recomputes blocks, it
+    ``fp8_recipes`` the ways in which it scales operands of 8 bits, ``bases`` formats of frozen
+    weights of fewer bits, and ``offload_places`` where it keeps what the accelerator does not
+    (None: anywhere). Where it recomputes blocks, it
     ``recomputes_last_product`` of each, whose result no gradient needs, or stops before.
     """
 
@@ -160,6 +162,10 @@ class Recipes:
     most_zero_stage_in_pipeline: int | None = None
     zero_stages: tuple[int, ...] = ()
     fp8_recipes: frozenset[str] = frozenset()
+    adapters: frozenset[str] = frozenset()
+    optimizers: frozenset[str] = frozenset()
+    bases: FormatList = FormatList()
+    offload_places: frozenset[str] | None = None
     recomputes_last_product: bool = True
 
     def scales(self, fp8_recipe: str) -> bool:
@@ -173,6 +179,26 @@ class Recipes:
     def divides(self, degree: str) -> bool:
         """Whether it divides a model by a kind of parallelism."""
         return not self.degrees or degree in self.degrees
+
+    def adapts(self, adapter: str) -> bool:
+        """Whether it has a kind of adapter."""
+        return not self.adapters or adapter in self.adapters
+
+    def updates(self, optimizer: str) -> bool:
+        """Whether it has an optimizer."""
+        return not self.optimizers or optimizer in self.optimizers
+
+    def freezes(self, format_id: str) -> bool:
+        """Whether frozen weights may have a format of few bits; a width alone may be any."""
+        return format_id in _WIDTHS or self.bases.has(format_id)
+
+    def offloads(self, place: str, *, is_storage: bool = False) -> bool:
+        """Whether it keeps things in a place; a memory tier is host memory to it, or a drive."""
+        if self.offload_places is None or place == "none":
+            return True
+        if place == "tier":
+            place = "nvme" if is_storage else "cpu"
+        return place in self.offload_places
 
 
 @dataclass(frozen=True, slots=True)

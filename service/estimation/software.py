@@ -22,13 +22,14 @@ from service.core.engines import (
 )
 from service.core.explanation import EstimateWarning
 from service.core.hardware import Hardware
-from service.core.memory.training.settings import TrainingSettings
+from service.core.memory.training.settings import Offload, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.estimation.requests import PrecisionRequest, ServingRequest
 from service.estimation.resolution import Problems
 
 #: Formats that are named in place of one that an engine does not read.
 _NEAREST = 3
+_HALF_BITS = 16.0
 _ENGINE, _VERSION = "/serving/engine", "/serving/engine_version"
 
 
@@ -221,6 +222,19 @@ def check_trains(
                 f"/parallelism/{degree}",
                 f"{framework.name} has no {degree} parallelism; use 1, or another framework",
             )
+    if settings.method != "full" and not recipes.adapts(settings.adapter):
+        problems.add(
+            "/training/adapter",
+            f"{framework.name} has no {settings.adapter} adapters, but "
+            f"{', '.join(sorted(recipes.adapters))}; use one of these, or another framework",
+        )
+    if not recipes.updates(settings.optimizer):
+        problems.add(
+            "/training/optimizer",
+            f"{framework.name} has no {settings.optimizer}, but "
+            f"{', '.join(sorted(recipes.optimizers))}; use one of these, or another framework",
+        )
+    _check_offload(settings.offload, framework, problems)
     recipe = settings.fp8_recipe
     if recipe is not None and not recipes.scales(recipe):
         known = ", ".join(sorted(recipes.fp8_recipes))
@@ -243,6 +257,36 @@ def check_trains(
             "/training/zero_stage",
             f"beside a pipeline {framework.name} has at most zero_stage {most}; use that, or "
             "pipeline 1",
+        )
+
+
+def _check_offload(offload: Offload, framework: Engine, problems: Problems) -> None:
+    """Note what a framework cannot keep where it is to be kept."""
+    is_storage = offload.tier is not None and offload.tier.is_storage
+    for part in ("optimizer", "parameters", "activations"):
+        place = getattr(offload, part)
+        if not framework.recipes.offloads(place, is_storage=is_storage):
+            places = (*sorted(framework.recipes.offload_places or ()), "none")
+            problems.add(
+                f"/training/offload/{part}",
+                f"{framework.name} keeps nothing in {place}; use {' or '.join(places)}, or another "
+                "framework",
+            )
+
+
+def check_base(
+    settings: TrainingSettings, weights: NumberFormat, snapshot: CatalogSnapshot, problems: Problems
+) -> None:
+    """Note a format of frozen weights that the framework of a run does not have."""
+    framework = snapshot.engines[settings.framework].value
+    recipes = framework.recipes
+    if settings.method == "full" or weights.bits_per_element >= _HALF_BITS:
+        return
+    if not recipes.freezes(weights.listed_id):
+        problems.add(
+            "/precision/weights",
+            f"{framework.name} has no frozen weights in {weights.listed_id}, but in "
+            f"{', '.join(sorted(recipes.bases.names))}; use one of these, or another framework",
         )
 
 

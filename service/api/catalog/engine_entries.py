@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired
 
 from service.api.catalog.stated import CatalogEntry, Stated
+from service.core.memory.training.settings import Adapter, Optimizer
 
 
 class EngineClasses(Stated):
@@ -95,6 +96,14 @@ class EngineRecipes(Stated):
     """Values of zero_stage that it has switches for: others are refused."""
     fp8_recipes: NotRequired[list[str]]
     """Values of fp8_recipe that it has: others are refused."""
+    adapters: NotRequired[list[Adapter]]
+    """Values of adapter that it has: others are refused."""
+    optimizers: NotRequired[list[Optimizer]]
+    """Values of optimizer that it has: others are refused."""
+    bases: NotRequired[list[str]]
+    """Formats of few bits that frozen weights may have: others are refused."""
+    offload_places: NotRequired[list[Literal["cpu", "nvme"]]]
+    """Where it keeps what the accelerator does not; elsewhere is refused."""
     recomputes_last_product: NotRequired[bool]
     """Whether it recomputes the product that ends a block, whose result no gradient needs; true if
     left out."""

@@ -179,10 +179,12 @@ def _formats(stated: Document, part: str, of: str) -> FormatList:
 
 
 def _recipes(trains: Document) -> Recipes:
-    named = {part: trains.get(part, []) for part in ("methods", "degrees", "fp8_recipes")}
-    for part, names in named.items():
+    named: dict[str, frozenset[str]] = {}
+    for part in ("methods", "degrees", "fp8_recipes", "adapters", "optimizers", "offload_places"):
+        names = trains.get(part, [])
         if not isinstance(names, list):
             raise DocumentInvalid(f"/trains/{part}", "must be a list")
+        named[part] = frozenset(map(str, names))
     most = trains.get("most_zero_stage_in_pipeline")
     if most is not None and not isinstance(most, int):
         raise DocumentInvalid("/trains/most_zero_stage_in_pipeline", "must be a whole number")
@@ -190,11 +192,15 @@ def _recipes(trains: Document) -> Recipes:
     if not isinstance(stages, list) or not all(isinstance(one, int) for one in stages):
         raise DocumentInvalid("/trains/zero_stages", "must be a list of whole numbers")
     return Recipes(
-        frozenset(map(str, named["methods"])),
-        frozenset(map(str, named["degrees"])),
+        named["methods"],
+        named["degrees"],
         most,
         tuple(stages),
-        frozenset(map(str, named["fp8_recipes"])),
+        named["fp8_recipes"],
+        named["adapters"],
+        named["optimizers"],
+        _formats(trains, "trains", "bases"),
+        named["offload_places"] if "offload_places" in trains else None,
         trains.get("recomputes_last_product", True) is True,
     )
 

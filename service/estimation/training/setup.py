@@ -36,6 +36,7 @@ from service.estimation.resolution import (
     resolve_precision,
 )
 from service.estimation.software import (
+    check_base,
     check_runs_on,
     check_trains,
     release_warnings,
@@ -144,16 +145,17 @@ def resolve_training(
     model = problems.resolved(model)
     accelerator = problems.resolved(accelerator)
     parallelism = problems.resolved(parallelism)
+    if tier is not None:
+        share = tier_share(training.offload, tier.value, accelerator.value, parallelism)
+        settings = replace(settings, offload=replace(settings.offload, tier=share))
     check_trains(settings, parallelism, snapshot, problems)
+    check_base(settings, precision.weights, snapshot, problems)
     check_runs_on(release, "training", accelerator.value, "/training/framework", snapshot, problems)
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
     problems.stop_if_any()
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
-    if tier is not None:
-        share = tier_share(training.offload, tier.value, accelerator.value, parallelism)
-        settings = replace(settings, offload=replace(settings.offload, tier=share))
     setup = TrainingSetup(
         Deployment(model.value, precision, accelerator.value, parallelism),
         MicroBatch(

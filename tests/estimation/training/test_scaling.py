@@ -108,3 +108,31 @@ def test_what_a_framework_does_not_have_is_refused_with_what_it_has(
     found, detail = refused(ask, framework=framework, **training)
     assert found == pointer
     assert instead in detail
+
+
+@pytest.mark.parametrize(
+    ("framework", "setting", "pointer", "instead"),
+    [
+        ("litgpt", {"method": "lora", "adapter": "ia3"}, "/training/adapter", "lora"),
+        ("nemo", {"method": "lora", "adapter": "vera"}, "/training/adapter", "dora, lora"),
+        ("torchtitan", {"optimizer": "paged-adamw-8bit"}, "/training/optimizer", "adamw"),
+        ("torchtune", {"offload": {"optimizer": "nvme"}}, "/training/offload/optimizer", "cpu or"),
+        ("llm.c", {"offload": {"activations": "cpu"}}, "/training/offload/activations", "none"),
+    ],
+)
+def test_a_recipe_that_a_framework_lacks_says_which_setting_and_what_there_is(
+    ask, framework, setting, pointer, instead
+):
+    bf16 = {"weights": "bf16"}
+    settings = {"framework": framework, "zero_stage": 0, **setting}
+    found, detail = refused(ask, H100, bf16, **settings)
+    assert found == pointer
+    assert instead in detail
+
+
+def test_frozen_weights_have_the_formats_that_a_framework_freezes(ask):
+    gptq = {"weights": "gptq-int4"}
+    pointer, detail = refused(ask, H100, gptq, framework="unsloth", method="qlora", zero_stage=0)
+    assert pointer == "/precision/weights"
+    assert "bnb-*" in detail
+    assert ask(H100, gptq, framework="peft", method="qlora", zero_stage=0)["step_s"]["value"] > 0

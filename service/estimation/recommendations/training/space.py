@@ -129,6 +129,7 @@ def resolve_training_search(
     _check_formats(request, problems)
     recipes = snapshot.engines[release.engine].value.recipes
     _check_methods(request, recipes, problems)
+    _check_optimizers(request, recipes, problems)
     tier = _tier(run, snapshot, problems)
     problems.stop_if_any()
     _check_bits(models, request, problems)
@@ -214,6 +215,19 @@ def _check_methods(
             )
 
 
+def _check_optimizers(
+    request: TrainingRecommendationRequest, recipes: Recipes, problems: Problems
+) -> None:
+    """Note optimizers that the framework does not have."""
+    for at, optimizer in enumerate(request.run.optimizers):
+        if not recipes.updates(optimizer):
+            problems.add(
+                f"/run/optimizers/{at}",
+                f"{request.run.framework} has no {optimizer}, but "
+                f"{', '.join(sorted(recipes.optimizers))}",
+            )
+
+
 def usual_batch(run: RunRequest) -> int:
     """Sequences of a step, where the caller names none: a power of two [-]."""
     tokens = min(_USUAL_STEP_TOKENS, run.tokens / _FEWEST_STEPS)
@@ -240,6 +254,7 @@ def variants(
         Offload(optimizer=place, tier=tier if place == "tier" else None)
         for place in places
         if place != "tier" or tier is not None
+        if recipes.offloads(place, is_storage=tier is not None and tier.is_storage)
     ]
     for method in run.methods:
         for weights in _fine_weights(architecture, method, request):
