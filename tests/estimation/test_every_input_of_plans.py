@@ -67,6 +67,8 @@ TRAFFIC: dict[str, Any] = {
     "interval_s": 10_800.0,
     "scaling": "each-interval",
 }
+SUN = {"generation": [0.0, 0.0, 1.0, 4.0, 5.0, 2.0, 0.0, 0.0]}
+WAITING = {"ratio": 0.5, "within_s": 43_200.0}
 OF_TRAFFIC: Changes = {
     "requests_per_s": ({}, [2.0 * rate for rate in DAY]),
     "interval_s": ({}, 3600.0),
@@ -80,6 +82,14 @@ OF_TRAFFIC: Changes = {
     "month": ({}, 7),
     "grid_gco2e_per_kwh": ({}, [100.0] * 8),
     "days_per_year": ({}, 200.0),
+    "contract": ({}, SUN),
+    "contract.generation": ({"contract": SUN}, [1.0] * 8),
+    "contract.contracted_ratio": ({"contract": SUN}, 0.5),
+    "contract.gco2e_per_kwh": ({"contract": SUN}, 20.0),
+    "contract.residual_gco2e_per_kwh": ({"contract": SUN}, 700.0),
+    "deferrable": ({}, WAITING),
+    "deferrable.ratio": ({"deferrable": WAITING}, 0.1),
+    "deferrable.within_s": ({"deferrable": WAITING}, 10_800.0),
 }
 
 SITE: dict[str, Any] = {

@@ -126,9 +126,28 @@ def traffic_view(answer: Mapping[str, Any]) -> Sequence[Any]:
         heading("The day"),
         figures_table(answer["day"], _DAY_FIELDS),
         indented(Text(f"of those with a fixed number of copies: {', '.join(saved)}")),
+        *_hours(answer),
         *warnings(answer),
         footer(answer),
     ]
+
+
+def _hours(answer: Mapping[str, Any]) -> list[Any]:
+    """What contracts cover, and what waiting saves."""
+    lines = []
+    contract, shift = answer.get("contract"), answer.get("shifting")
+    if contract:
+        lines.append(
+            f"contracts cover {contract['hourly_matched_ratio']:.0%} of the electricity hour by "
+            f"hour, {contract['annual_matched_ratio']:.0%} over all hours together"
+        )
+    if shift:
+        left = shift["operational_location_ratio"]
+        lines.append(
+            f"{shift['moved_ratio']:.0%} of the requests wait for a cleaner grid"
+            + ("" if left is None else f", which leaves {left:.1%} of the emissions")
+        )
+    return [indented(Text(line)) for line in lines]
 
 
 def _columns(

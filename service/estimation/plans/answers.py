@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from service.estimation.answers import Answer, Constraint, Interval, Repeatable
+from service.estimation.answers import Answer, Constraint, IfAny, Interval, Repeatable
 from service.estimation.compliance.answers import VerdictCounts
 from service.estimation.impacts.answers import SiteAnswer
 from service.estimation.platforms import Facility
@@ -187,6 +187,36 @@ class GridShape(Answer):
     source: str
 
 
+class TrafficContract(Answer):
+    """The day's consumption against contracted generation, by the market-based method."""
+
+    contracted_kwh: float
+    """Generated in the day."""
+    surplus_kwh: float
+    """Generated beyond what the same interval consumes."""
+    annual_matched_ratio: float
+    """Share of the consumption that is covered if generation at any time counts."""
+    hourly_matched_ratio: float
+    """Share that is covered by generation in the same interval, never more: what
+    electricity.hourly_matched_ratio takes elsewhere."""
+    annual_market_kgco2e: Interval | None
+    """Emissions of the day if generation at any time counts."""
+    hourly_market_kgco2e: Interval | None
+    """Emissions of the day if generation counts in its interval alone."""
+
+
+class TrafficShift(Answer):
+    """The day where requests that can wait are served when the grid is cleaner."""
+
+    requests_per_s: list[float]
+    """In each interval, no higher than in the busiest without waiting."""
+    moved_ratio: float
+    """Share of all requests that are served later."""
+    day: TrafficTotals
+    operational_location_ratio: float | None
+    """Emissions of the day over those without waiting; null where they are unknown."""
+
+
 class TrafficPlanAnswer(Repeatable):
     """A day of traffic: copies, times, energy, emissions and rent, interval by interval."""
 
@@ -207,6 +237,8 @@ class TrafficPlanAnswer(Repeatable):
     worst_ttft_p95_s: Interval | None
     """In the slowest interval; null where it grows without bound."""
     against_fixed: TrafficSavings
+    contract: IfAny[TrafficContract]
+    shifting: IfAny[TrafficShift]
     grid_shape: GridShape | None
     """Null where intensities are the request's own, or one average."""
 

@@ -129,6 +129,31 @@ class FleetPlanRequest(CatalogRequest):
     fields: FieldPaths = ()
 
 
+class ContractRequest(Request):
+    """Electricity that is bought from plants by contract, and when they generate."""
+
+    generation: list[Annotated[float, Field(ge=0.0, le=1e12)]] = Field(
+        min_length=1, max_length=1440, examples=[[0.0, 3.0, 5.0, 1.0]]
+    )
+    """What the plants generate in each interval, as many as there are rates. Their shape counts, in
+    any unit: a day of a wind park or a solar field, or the same in all."""
+    contracted_ratio: float = Field(1.0, ge=0.0, le=100.0)
+    """What they generate in a day over what is consumed in it; above 1 where more is contracted."""
+    gco2e_per_kwh: float = Field(0.0, ge=0.0, le=5000.0)
+    """Emissions of the contracted electricity; 0 for carbon-free energy."""
+    residual_gco2e_per_kwh: Annotated[float, Field(ge=0.0, le=5000.0)] | None = None
+    """Emissions of the rest; if null, the residual mix of the place, or its average."""
+
+
+class DeferrableRequest(Request):
+    """Requests that can wait for a cleaner grid."""
+
+    ratio: Ratio
+    """Share of the requests of each interval that can wait."""
+    within_s: float = Field(ge=0.0, le=604_800.0)
+    """How long they can wait; whole intervals count."""
+
+
 class TrafficPlanRequest(CatalogRequest):
     """A day's traffic, and how many copies serve it."""
 
@@ -179,6 +204,10 @@ class TrafficPlanRequest(CatalogRequest):
     )
     """Intensity of the grid in each interval, as many as there are rates; if null, the place's
     average, with the shape of a day where the catalog has one for its grid."""
+    contract: ContractRequest | None = None
+    """Contracted generation, to hold the day's consumption against, by the hour and as a whole."""
+    deferrable: DeferrableRequest | None = None
+    """Requests that can wait; the answer then says what that saves."""
     days_per_year: float = Field(DAYS_PER_YEAR, gt=0.0, le=366.0)
     """Days like this in a year."""
 

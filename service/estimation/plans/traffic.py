@@ -21,6 +21,12 @@ from service.estimation.plans.answers import (
     TrafficSavings,
     TrafficTotals,
 )
+from service.estimation.plans.hours import (
+    check_hours,
+    contract_answer,
+    contract_warnings,
+    shift_answer,
+)
 from service.estimation.plans.operation import (
     ALMOST_IDLE_REQUESTS_PER_S,
     UNTOLD_OF_A_DAY,
@@ -80,11 +86,17 @@ def traffic_plan_answer(
     fixed = [max(needed)] * len(needed)
     scaled = needed if request.scaling == "each-interval" and request.copies is None else fixed
 
-    def day(copies: Sequence[int]) -> list[TrafficInterval]:
+    def day(copies: Sequence[int], asked: TrafficPlanRequest = request) -> list[TrafficInterval]:
         return [
-            _interval(part, operated, float(most.value), request)
-            for part in _parts(copies, grid, request)
+            _interval(part, operated, float(most.value), asked)
+            for part in _parts(copies, grid, asked)
         ]
+
+    def with_rates(asked: TrafficPlanRequest) -> TrafficTotals:
+        copies = fixed
+        if scaled is not fixed:
+            copies = [_needed(rate, float(most.value), asked) for rate in asked.requests_per_s]
+        return _totals(day(copies, asked), asked)
 
     rows = day(scaled)
     totals = _totals(rows, request)
@@ -110,6 +122,8 @@ def traffic_plan_answer(
         if busy
         else None,
         "against_fixed": _savings(totals, held),
+        "contract": contract_answer(request.contract, rows, one),
+        "shifting": shift_answer(request, rows, totals, with_rates),
         "grid_shape": None
         if profile is None
         else {
@@ -139,6 +153,7 @@ def _check(request: TrafficPlanRequest) -> None:
         )
     if request.copies is not None and request.scaling == "each-interval":
         problems.add("/copies", "does not go with /scaling each-interval; leave one of them out")
+    check_hours(request, problems)
     problems.stop_if_any()
 
 
@@ -335,5 +350,6 @@ def _warnings(
             f"the grid of {one.region.id} is only known as an average: every hour counts the same",
         )
     yield from rented_whole(one, one.accelerators)
+    yield from contract_warnings(request.contract, one)
     if one.costs.prices.rental is None:
         yield EstimateWarning("price_unknown", "no rent is known: state your own")

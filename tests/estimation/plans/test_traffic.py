@@ -190,3 +190,38 @@ def test_a_trace_becomes_rates_and_lengths() -> None:
 def test_what_is_no_trace_is_refused(lines: list[str], told: str) -> None:
     with pytest.raises(TraceNotUnderstood, match=told):
         traffic_of(lines)
+
+
+def test_contracts_cover_less_by_the_hour_than_in_all(packaged_snapshot: CatalogSnapshot) -> None:
+    sun = [0.0, 0.0, 3.0, 5.0, 1.0, 0.0]
+    contract = {"generation": sun, "residual_gco2e_per_kwh": 400.0}
+    answer = planned(packaged_snapshot, contract=contract, scaling="fixed")
+    told = answer["contract"]
+    used = [row["facility_energy_kwh"]["value"] for row in answer["intervals"]]
+    assert told["contracted_kwh"] == pytest.approx(sum(used))
+    assert told["annual_matched_ratio"] == 1.0
+    assert told["annual_market_kgco2e"]["value"] == 0.0
+    made = [one / sum(sun) * sum(used) for one in sun]
+    met = sum(min(one, other) for one, other in zip(made, used, strict=True))
+    assert told["hourly_matched_ratio"] == pytest.approx(met / sum(used))
+    assert told["surplus_kwh"] == pytest.approx(sum(used) - met)
+    assert told["hourly_market_kgco2e"]["value"] == pytest.approx((sum(used) - met) * 0.4)
+    steady = planned(packaged_snapshot, contract=contract | {"generation": [1.0] * 6})
+    assert steady["contract"]["hourly_matched_ratio"] > told["hourly_matched_ratio"]
+
+
+def test_requests_that_wait_are_served_at_cleaner_hours(packaged_snapshot: CatalogSnapshot) -> None:
+    grid = {"grid_gco2e_per_kwh": [500.0] * 5 + [50.0]}
+    waiting = {"ratio": 0.5, "within_s": 86_400.0}
+    answer = planned(packaged_snapshot, **grid, deferrable=waiting)
+    shift, rates = answer["shifting"], answer["intervals"]
+    assert sum(shift["requests_per_s"]) == pytest.approx(
+        sum(row["requests_per_s"] for row in rates)
+    )
+    assert shift["day"]["requests"] == pytest.approx(answer["day"]["requests"])
+    assert max(shift["requests_per_s"]) <= max(row["requests_per_s"] for row in rates) + 1e-9
+    assert 0.0 < shift["moved_ratio"] <= 0.5
+    assert shift["operational_location_ratio"] < 1.0
+    nothing = planned(packaged_snapshot, **grid, deferrable=waiting | {"within_s": 60.0})
+    assert nothing["shifting"]["moved_ratio"] == 0.0
+    assert nothing["shifting"]["operational_location_ratio"] == pytest.approx(1.0)
