@@ -12,22 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from service.core.architecture.config.families.audio import AUDIO_ENCODERS, TEXT_DEFAULTS
-from service.core.architecture.config.families.images import IMAGES
 from service.core.architecture.config.families.refused import refusal
 from service.core.architecture.config.families.seq2seq import SEQ2SEQ_MODELS
-from service.core.architecture.config.families.vision import VISION_TOWERS
-from service.core.architecture.config.family import Family, assemble
+from service.core.architecture.config.families.vision import read_vision
+from service.core.architecture.config.family import assemble
 from service.core.architecture.config.fields import MISSING, ConfigNotUnderstood, Fields
 from service.core.architecture.config.registry import FAMILIES, UNKNOWN_FAMILY
-from service.core.architecture.model import AudioEncoder, ImageEncoder, ModelArchitecture
+from service.core.architecture.model import AudioEncoder, ModelArchitecture
 from service.core.architecture.quantization import checkpoint_format
-from service.core.architecture.tensors import Tensor
 from service.core.explanation import EstimateWarning
 
 __all__ = ["FAMILIES", "ConfigNotUnderstood", "parse_config"]
 
-#: What names of tensors begin with that each patch of an image is multiplied by.
-_OF_TOWER = "vision."
 #: Keys under which multimodal configurations nest their language model.
 _TEXT_SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
 #: Kinds of models that state the name of another, by that name and the class of their weights.
@@ -40,6 +36,9 @@ _OTHER_SECTIONS = {
     "visual": "images",
     "vit_config": "images",
 }
+
+#: Keys of parts that make sound, which stand beside the thinking part of omni models.
+_SPEECH = {"talker_config": "speech", "token2wav_config": "speech", "code2wav_config": "speech"}
 
 
 def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
@@ -78,46 +77,38 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
             + ", ".join(SEQ2SEQ_MODELS),
         )
     family = FAMILIES.get(model_type)
-    tower = VISION_TOWERS.get(outer) if "vision_config" in config else None
-    hearing = AUDIO_ENCODERS.get(outer) if "audio_config" in config else None
-    counted = {"vision_config"} if tower is not None else set()
-    counted |= {"audio_config"} if hearing is not None else set()
-    warnings = _warnings(config, text, model_type, family, counted)
+    senses = _with_senses(config)
+    hearing = AUDIO_ENCODERS.get(outer) if "audio_config" in senses else None
+    known = family is not None
     family = family or UNKNOWN_FAMILY
-    defaults = {**family.defaults, **TEXT_DEFAULTS.get(outer, {})}
+    fields = Fields(text, {**family.defaults, **TEXT_DEFAULTS.get(outer, {})}, path)
     if "tie_word_embeddings" in config:
-        defaults["tie_word_embeddings"] = config["tie_word_embeddings"]
+        # The whole decides, whatever its language model would do by itself.
+        fields = fields.replaced(tie_word_embeddings=config["tie_word_embeddings"])
     try:
-        architecture = assemble(family, Fields(text, defaults, path), model_type)
+        architecture = assemble(family, fields, model_type)
     except ConfigNotUnderstood as fault:
         if family is not UNKNOWN_FAMILY or fault.reason != MISSING:
             raise
         raise ConfigNotUnderstood(fault.field, _unknown_and_missing(model_type)) from fault
-    vision: tuple[Tensor, ...] = ()
-    images: ImageEncoder | None = None
-    if tower is not None:
-        build, vision_defaults = tower
-        section = Fields(config, {}).section("vision_config", vision_defaults)
-        if section is not None:
-            vision = build(section, architecture.hidden_size)
-            tower_tensors = tuple(one for one in vision if one.name.startswith(_OF_TOWER))
-            images = replace(
-                IMAGES[outer](section),
-                tower=tower_tensors,
-                projector=tuple(one for one in vision if one not in tower_tensors),
-            )
+    vision = read_vision(senses, outer, architecture.hidden_size)
     audio: AudioEncoder | None = None
     if hearing is not None:
         read, audio_defaults = hearing
-        section = Fields(config, {}).section("audio_config", audio_defaults)
+        section = Fields(senses, {}).section("audio_config", audio_defaults)
         audio = None if section is None else read(section, architecture.hidden_size)
+    counted = {"vision_config"} if vision is not None else set()
+    counted |= {"audio_config"} if hearing is not None else set()
+    warnings = _warnings(config, senses, text, model_type, counted, known=known)
     stored = checkpoint_format(config, text)
     return replace(
         architecture,
-        other=architecture.other + vision + (() if audio is None else audio.tensors),
+        other=architecture.other
+        + (() if vision is None else vision[0])
+        + (() if audio is None else audio.tensors),
         native_format=stored.listed_id,
         native_number_format=stored.exact,
-        images=images,
+        images=None if vision is None else vision[1],
         audio=audio,
         warnings=(*warnings, *stored.warnings),
     )
@@ -161,6 +152,12 @@ def _language_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     return part, path
 
 
+def _with_senses(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The mapping with the sections for images and audio, which omni models nest."""
+    nested = config.get("thinker_config")
+    return nested if isinstance(nested, Mapping) else config
+
+
 def _outer_type(config: Mapping[str, Any]) -> str:
     model_type = config.get("model_type")
     return model_type if isinstance(model_type, str) else ""
@@ -179,13 +176,15 @@ def _model_type(text: Mapping[str, Any], config: Mapping[str, Any], path: str) -
 
 def _warnings(
     config: Mapping[str, Any],
+    senses: Mapping[str, Any],
     text: Mapping[str, Any],
     model_type: str,
-    family: Family | None,
     counted: set[str],
+    *,
+    known: bool,
 ) -> tuple[EstimateWarning, ...]:
     warnings: tuple[EstimateWarning, ...] = ()
-    if family is None:
+    if not known:
         warnings += (
             EstimateWarning(
                 "unknown_model_type",
@@ -196,8 +195,9 @@ def _warnings(
     left_out = [
         sense
         for key, sense in _OTHER_SECTIONS.items()
-        if isinstance(config.get(key), Mapping) and key not in counted
+        if isinstance(senses.get(key), Mapping) and key not in counted
     ]
+    left_out += [sense for key, sense in _SPEECH.items() if isinstance(config.get(key), Mapping)]
     if left_out:
         warnings += (
             EstimateWarning(

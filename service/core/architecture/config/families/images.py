@@ -21,6 +21,14 @@ _MOST = 100_000
 _QWEN25_PIXELS = 16_384 * 28 * 28
 #: Pixels of the largest image of Qwen3-VL: 16,384 patches of 32 × 32.
 _QWEN3_PIXELS = 16_384 * 32 * 32
+#: Pixels of the largest image of GLM-4.1V and its followers, counted once for each of two frames.
+_GLM_PIXELS = 28 * 28 * 15_000 // 2
+#: Pixels of the largest image of MiniMax-M3.
+_MINIMAX_PIXELS = 451_584
+#: Patches of the largest image of Kimi K2.5, and of one side of it.
+_KIMI_PATCHES, _KIMI_SIDE = 16_384, 512
+#: Tiles beside the overview that InternVL divides an image into, and the patches it joins.
+_INTERN_TILES, _INTERN_JOINED = 12, 4
 #: Tokens that Gemma 3 makes of an image, however large.
 _GEMMA3_TOKENS = 256
 #: Tokens of an image in Gemma 4 unless its processor is told otherwise.
@@ -60,13 +68,13 @@ def _side(fields: Fields) -> int:
     return max(fields.size("image_size", _MOST) // fields.size("patch_size", _MOST), 1)
 
 
-def _of_pixels(pixels: int, *, gated: bool) -> ImageReader:
+def _of_pixels(pixels: int, *, gated: bool, layers: str = "depth") -> ImageReader:
     def read(fields: Fields) -> ImageEncoder:
         patch, merged = fields.size("patch_size", _MOST), fields.size("spatial_merge_size", 64)
         patches = max(pixels // patch**2, 1)
         most = max(patches // merged**2, 1)
         grid = ImageGrid(patch * merged, merged**2, 1, most_units=most, nearest=True)
-        encoder = _encoder(fields, patches, most, gated=gated, grid=grid, layers="depth")
+        encoder = _encoder(fields, patches, most, gated=gated, grid=grid, layers=layers)
         window = fields.optional_size("window_size", _MOST)
         if window is None:
             return encoder
@@ -92,6 +100,36 @@ def _gemma4(fields: Fields) -> ImageEncoder:
     # Images are made as large as that many tokens allow.
     grid = ImageGrid(None, patches, tokens)
     return _encoder(fields, patches, tokens, gated=True, grid=grid)
+
+
+def _whole(fields: Fields) -> ImageEncoder:
+    """Towers that see any image at one size, each patch of which is a token."""
+    patches = _side(fields) ** 2
+    return _encoder(fields, patches, patches, grid=ImageGrid(None, patches, patches))
+
+
+def _llava(fields: Fields) -> ImageEncoder:
+    if fields.text("model_type") != "pixtral":
+        return _whole(fields)
+    # Pixtral 12B, whose patches are not merged.
+    side, patch = _side(fields), fields.size("patch_size", _MOST)
+    longest = fields.size("image_size", _MOST)
+    grid = ImageGrid(patch, 1, 1, longest_px=longest, row_tokens=1)
+    return _encoder(fields, side**2, side * (side + 1), gated=True, grid=grid)
+
+
+def _kimi(fields: Fields) -> ImageEncoder:
+    patch = fields.size("patch_size", _MOST)
+    tokens = _KIMI_PATCHES // 4
+    grid = ImageGrid(2 * patch, 4, 1, most_units=tokens, longest_px=_KIMI_SIDE * patch)
+    return _encoder(fields, _KIMI_PATCHES, tokens, grid=grid)
+
+
+def _intern(fields: Fields) -> ImageEncoder:
+    # Which tiles an image gets depends on the ratio of its sides, so that there is no grid.
+    tile = _side(fields) ** 2
+    tiles = _INTERN_TILES + 1
+    return _encoder(fields, (tile + 1) * tiles, max(tile // _INTERN_JOINED, 1) * tiles)
 
 
 def _pixtral(fields: Fields) -> ImageEncoder:
@@ -132,6 +170,17 @@ IMAGES: Mapping[str, ImageReader] = {
     "qwen3_vl_moe": _of_pixels(_QWEN3_PIXELS, gated=False),
     "qwen3_5": _of_pixels(_QWEN3_PIXELS, gated=False),
     "qwen3_5_moe": _of_pixels(_QWEN3_PIXELS, gated=False),
+    "qwen2_vl": _of_pixels(_QWEN25_PIXELS, gated=False),
+    "qwen2_5_omni": _of_pixels(_QWEN25_PIXELS, gated=True),
+    "qwen2_5_omni_thinker": _of_pixels(_QWEN25_PIXELS, gated=True),
+    "glm4v": _of_pixels(_GLM_PIXELS, gated=True),
+    "glm4v_moe": _of_pixels(_GLM_PIXELS, gated=True),
+    "glm46v": _of_pixels(_GLM_PIXELS, gated=True),
+    "minimax_m3_vl": _of_pixels(_MINIMAX_PIXELS, gated=False, layers="num_hidden_layers"),
+    "kimi_k25": _kimi,
+    "llava": _llava,
+    "paligemma": _whole,
+    "internvl": _intern,
     "llama4": _llama4,
     "mllama": _mllama,
 }

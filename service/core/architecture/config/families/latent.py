@@ -218,7 +218,9 @@ LATENT_FAMILIES: Mapping[str, Family] = {
     "kimi_linear": _KIMI_LINEAR,
     "kimi_k3": _KIMI_LINEAR,
     "bailing_hybrid": _LING_3,
-    "glm4_moe_lite": _DEEPSEEK_V3,
+    "glm4_moe_lite": replace(
+        _DEEPSEEK_V3, defaults={**_DEEPSEEK_V3.defaults, "first_k_dense_replace": 1}
+    ),
     "glm_moe_dsa": _GLM_SPARSE,
     "minicpm3": _MINICPM3,
     "mistral4": _MISTRAL4,

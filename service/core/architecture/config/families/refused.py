@@ -49,7 +49,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
         *("roformer", "squeezebert", "tapas", "transfo-xl", "xlm", "xlm-roberta-xl", "xlnet"),
         *("xmod", "yoso", "bert-generation"),
     ),
-    "reads or makes sound; of such models, only Whisper and Qwen2-Audio are computed": (
+    "reads or makes sound in a way that is not computed": (
         *(
             "bark",
             "clap",
@@ -102,6 +102,13 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
         *("siglip", "siglip2", "swin", "swinv2", "timm_backbone", "trocr", "udop", "videomae"),
         *("vilt", "vision-encoder-decoder", "vision-text-dual-encoder", "visual_bert", "vit"),
         *("vit_mae", "vitpose", "vivit", "xclip", "yolos", "zoedepth"),
+    ),
+    "sees or hears through parts that are not computed; its text_config alone is answered": (
+        *("aria", "blip-2", "deepseek_vl_hybrid", "fuyu", "got_ocr2", "idefics2"),
+        *("instructblip", "instructblipvideo", "janus", "minicpm_ocr", "ovis2"),
+        *("pp_chart2table", "video_llava"),
+        *("fun_asr_nano", "granite_speech", "granite_speech_plus", "moss_transcribe_diarize"),
+        *("nemo_speechlm", "vibevoice_asr"),
     ),
     "predicts series of numbers, not text": (
         *("autoformer", "chronos", "informer"),

@@ -40,7 +40,7 @@ _WINDOW_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Stack:
+class Stack:
     """One side of a model: what its layers have in common."""
 
     hidden: int
@@ -53,7 +53,7 @@ class _Stack:
     key_bias: bool = True
 
 
-def _attention(stack: _Stack, name: str, *, cached: bool) -> Attention:
+def _attention(stack: Stack, name: str, *, cached: bool) -> Attention:
     """Attention with as many keys as queries; ``cached`` ones are kept by KV heads."""
     width, kind = stack.heads * stack.head_dim, TensorClass.ATTENTION
     kept = Shard.KV_HEADS if cached else Shard.COLUMN
@@ -69,7 +69,7 @@ def _attention(stack: _Stack, name: str, *, cached: bool) -> Attention:
     return Attention(stack.heads, stack.heads, dim, dim, Span.FULL, None, False, tensors)
 
 
-def _feed_forward(stack: _Stack) -> DenseFeedForward:
+def _feed_forward(stack: Stack) -> DenseFeedForward:
     kind = TensorClass.DENSE_FFN
     tensors: tuple[Tensor, ...] = ()
     for name in ("wi_0", "wi_1") if stack.gated else ("fc1",):
@@ -78,7 +78,8 @@ def _feed_forward(stack: _Stack) -> DenseFeedForward:
     return DenseFeedForward(stack.inner, stack.gated, tensors)
 
 
-def _layers(stack: _Stack, *, crosses: bool) -> LayerGroup:
+def layers_of(stack: Stack, *, crosses: bool) -> LayerGroup:
+    """The layers of one side alike; a decoder's attend to the encoder, too."""
     names = ("self_attn", "cross_attn", "ffn") if crosses else ("self_attn", "ffn")
     return LayerGroup(
         count=stack.layers,
@@ -101,7 +102,7 @@ def _assembled(
     fields: Fields,
     model_type: str,
     encoder: Encoder,
-    decoder: _Stack,
+    decoder: Stack,
     *,
     tables: tuple[Tensor, ...],
     final: tuple[Tensor, ...],
@@ -121,7 +122,7 @@ def _assembled(
         vocab_size=vocabulary,
         max_position_embeddings=positions,
         tied_embeddings=tied,
-        groups=(_layers(decoder, crosses=True),),
+        groups=(layers_of(decoder, crosses=True),),
         embedding=(words, *tables),
         head=head,
         other=encoder.tensors,
@@ -134,7 +135,7 @@ def _t5(fields: Fields, model_type: str) -> ModelArchitecture:
     hidden, heads = fields.size("d_model"), fields.size("num_heads")
     layers = fields.size("num_layers", MAX_LAYERS)
     activation = fields.text("feed_forward_proj") or "relu"
-    encoder = _Stack(
+    encoder = Stack(
         hidden,
         heads,
         fields.size("d_kv"),
@@ -159,7 +160,7 @@ def _t5(fields: Fields, model_type: str) -> ModelArchitecture:
     return _assembled(
         fields,
         model_type,
-        Encoder("text", hidden, (_layers(encoder, crosses=False),), stem),
+        Encoder("text", hidden, (layers_of(encoder, crosses=False),), stem),
         replace(encoder, layers=later),
         tables=(replace(distances, copies=later if each else 1),),
         final=norm("decoder.final_layer_norm", hidden),
@@ -167,12 +168,12 @@ def _t5(fields: Fields, model_type: str) -> ModelArchitecture:
     )
 
 
-def _side(fields: Fields, side: str) -> _Stack:
+def stack_of(fields: Fields, side: str) -> Stack:
     """Encoder or decoder of a model of BART's form."""
     hidden, heads = fields.size("d_model"), fields.size(f"{side}_attention_heads")
     if hidden % heads:
         raise fields.fault(f"{side}_attention_heads", f"must divide the width {hidden:,}")
-    return _Stack(
+    return Stack(
         hidden,
         heads,
         hidden // heads,
@@ -185,7 +186,7 @@ def _bart(
     fields: Fields, model_type: str, *, final_norm: bool, learned_positions: bool = True
 ) -> ModelArchitecture:
     """BART and, with norms after the last layers, mBART; sinusoids are not stored."""
-    encoder, decoder = _side(fields, "encoder"), _side(fields, "decoder")
+    encoder, decoder = stack_of(fields, "encoder"), stack_of(fields, "decoder")
     hidden = encoder.hidden
     positions = fields.size("max_position_embeddings", maximum=MAX_POSITIONS)
     tables: tuple[Tensor, ...] = ()
@@ -197,7 +198,7 @@ def _bart(
     return _assembled(
         fields,
         model_type,
-        Encoder("text", hidden, (_layers(encoder, crosses=False),), tables + norms),
+        Encoder("text", hidden, (layers_of(encoder, crosses=False),), tables + norms),
         decoder,
         tables=tables,
         final=norms,
@@ -207,7 +208,7 @@ def _bart(
 
 def audio_encoder(fields: Fields) -> Encoder:
     """Whisper's encoder, which other models that hear have, too."""
-    layers = replace(_side(fields, "encoder"), key_bias=False)
+    layers = replace(stack_of(fields, "encoder"), key_bias=False)
     hidden, bands = layers.hidden, fields.size("num_mel_bins")
     window = fields.size("max_source_positions", maximum=MAX_POSITIONS)
     stem = (
@@ -219,7 +220,7 @@ def audio_encoder(fields: Fields) -> Encoder:
     return Encoder(
         "audio",
         hidden,
-        (_layers(layers, crosses=False),),
+        (layers_of(layers, crosses=False),),
         stem,
         window_positions=window,
         window_s=_WINDOW_S,
@@ -234,7 +235,7 @@ def _whisper(fields: Fields, model_type: str) -> ModelArchitecture:
     Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, 2022, section 2.2,
     https://arxiv.org/abs/2212.04356
     """
-    decoder = replace(_side(fields, "decoder"), key_bias=False)
+    decoder = replace(stack_of(fields, "decoder"), key_bias=False)
     hidden = decoder.hidden
     positions = fields.size("max_target_positions", maximum=MAX_POSITIONS)
     return _assembled(

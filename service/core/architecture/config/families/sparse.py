@@ -435,6 +435,7 @@ SPARSE_FAMILIES: Mapping[str, Family] = {
     "qwen3_moe": _QWEN3_MOE,
     "qwen3_vl_moe": _QWEN3_MOE,
     "qwen3_vl_moe_text": _QWEN3_MOE,
+    "qwen3_omni_moe_text": _QWEN3_MOE,
     "gpt_oss": _GPT_OSS,
     "glm4_moe": _GLM4_MOE,
     "deepseek": _DEEPSEEK,
