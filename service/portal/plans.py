@@ -186,6 +186,7 @@ def _fleet(answer: Any, request: FleetPageRequest, snapshot: CatalogSnapshot) ->
         f"{years[-1]['accelerators']:,} in year {len(years)}."
     )
     rent, carbon = totals.get("rented_usd"), _carbon(totals)
+    rental, machines = load.get("rental"), [one.get("instances") or 0 for one in load["years"]]
     spent = [
         *([f"{rough_money(rent['value'])} of rent"] if rent else []),
         *([f"{emissions(float(f'{carbon:.2g}'))}"] if carbon is not None else []),
@@ -200,6 +201,15 @@ def _fleet(answer: Any, request: FleetPageRequest, snapshot: CatalogSnapshot) ->
             f"busiest hour brings {number(first['requests_per_s'] * request.peak_ratio)} in the "
             f"first year and {number(last['requests_per_s'] * request.peak_ratio)} in the last.",
             *([f"All {len(years)} years together: {' and '.join(spent)}."] if spent else []),
+            *(
+                [
+                    f"Rent is of whole machines: {rental['instance']} with "
+                    f"{rental['accelerators']} accelerators at "
+                    f"{money(rental['usd_per_hour']['value'])} an hour."
+                ]
+                if rental
+                else []
+            ),
         ),
         chart="Accelerators in use by year, with the range of their number",
         bars=bars(
@@ -215,6 +225,11 @@ def _fleet(answer: Any, request: FleetPageRequest, snapshot: CatalogSnapshot) ->
                 Column("Energy", _told("facility_energy_kwh", _megawatt_hours)),
                 Column("Emissions", _emitted),
                 Column("Water", _told("water_l", _cubic_metres)),
+                *(
+                    [Column("Machines rented", lambda one: number(machines[one["year"] - 1]))]
+                    if rental
+                    else []
+                ),
                 Column("Rent", _told("rented_usd", _dollars)),
                 Column("Electricity", _told("electricity_usd", _dollars)),
             ),

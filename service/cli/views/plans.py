@@ -74,6 +74,17 @@ def fleet_view(answer: Mapping[str, Any]) -> Sequence[Any]:
         each = load["accelerators_per_copy"]
         of = "one accelerator" if each == 1 else f"{each} accelerators"
         parts.append(Text(f"{load['name']}, copies of {of} by year: {copies}"))
+        rental = load.get("rental")
+        if rental:
+            rented = ", ".join(f"{year['instances']:,}" for year in load["years"])
+            parts.append(
+                indented(
+                    Text(
+                        f"rented as {rental['instance']} with {rental['accelerators']} "
+                        f"accelerators: {rented} by year"
+                    )
+                )
+            )
     parts += [heading("All years"), figures_table(answer["totals"], _FLEET_TOTALS)]
     return [*parts, *warnings(answer), footer(answer)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
+from service.core.costs import PriceKind
 from service.estimation.answers import Answer, Constraint, IfAny, Interval, Repeatable
 from service.estimation.compliance.answers import VerdictCounts
 from service.estimation.impacts.answers import SiteAnswer
@@ -52,6 +53,23 @@ class FleetYearOfLoad(FleetFigures):
     copies: Count
     utilisation_ratio: float
     """Mean rate over what the copies can carry."""
+    instances: int | None
+    """Machines that are rented for the copies, whole; null where the request states the rent of an
+    accelerator, or none is known."""
+
+
+class FleetRental(Answer):
+    """Machines that a load is rented on."""
+
+    instance: str
+    accelerators: int
+    """Of one machine."""
+    usd_per_hour: Interval
+    """Of one machine."""
+    price_kind: PriceKind
+    price_region: str | None
+    """Null if the price is the same everywhere."""
+    price_date: str | None
 
 
 class FleetLoad(Answer):
@@ -65,6 +83,8 @@ class FleetLoad(Answer):
     accelerators_per_copy: int
     capacity_requests_per_s: Interval
     """Highest rate that one copy carries, within its limits if there are any."""
+    rental: FleetRental | None
+    """Null where no machine is known to be rented out, or the request states the rent."""
     years: list[FleetYearOfLoad]
 
 

@@ -20,6 +20,7 @@ from service.estimation.plans.answers import (
     FleetFigures,
     FleetHardware,
     FleetPlanAnswer,
+    FleetRental,
     FleetTotals,
     FleetYear,
     FleetYearOfLoad,
@@ -144,6 +145,7 @@ def _load(
             "requests_per_s": rate,
             "copies": copies,
             "utilisation_ratio": rate / (copies["value"] * float(most.value)),
+            "instances": _machines(at_mean, copies["value"], copies["value"]),
             **_figures(at_mean, at_peak, rate, copies, greener),
             "tokens_usd": _bought(asked.token_price, at_mean, rate, year),
         }
@@ -153,6 +155,7 @@ def _load(
         "deployment": unit.model_dump(mode="json", exclude_unset=True),
         "accelerators_per_copy": one.accelerators,
         "capacity_requests_per_s": figure(most),
+        "rental": _rental(first or one),
         "years": rows,
     }
 
@@ -182,8 +185,14 @@ def _figures(
     used = None if bases is None else bases["per_year"]
     energy, peak = at_mean.impacts.energy, at_peak.impacts.energy
     rental = at_mean.costs.prices.rental
-    central = float(copies["value"])
-    spread = Interval(1.0, copies["low"] / central, copies["high"] / central)
+
+    def rented(end: int) -> float:
+        """What is rented for so many copies: whole machines at a list price, else copies."""
+        machines = _machines(at_mean, copies["value"], end)
+        return float(end if machines is None else machines)
+
+    central = rented(copies["value"])
+    spread = Interval(1.0, rented(copies["low"]) / central, rented(copies["high"]) / central)
     return {
         "accelerators": at_mean.accelerators,
         "requests": rate * SECONDS_PER_YEAR,
@@ -205,6 +214,29 @@ def _figures(
         else times(scale(rental.usd_per_hour, HOURS_PER_YEAR), spread),
         "electricity_usd": times(at_mean.costs.electricity_usd_per_hour, HOURS_PER_YEAR),
         "tokens_usd": None,
+    }
+
+
+def _machines(at_mean: Operation, copies: int, end: int) -> int | None:
+    """Machines that hold so many copies, of which there are ``copies``; None at a stated rent."""
+    rental = at_mean.costs.prices.rental
+    if rental is None or rental.instance is None or rental.price_kind is None:
+        return None
+    return rental.instance.value.needed(end * (at_mean.accelerators // copies))
+
+
+def _rental(one: Operation) -> FleetRental | None:
+    """The machine that a load is rented on at a list price, and what it costs."""
+    rental = one.costs.prices.rental
+    if rental is None or rental.instance is None or rental.price_kind is None:
+        return None
+    return {
+        "instance": rental.instance.id,
+        "accelerators": rental.instance.value.accelerators,
+        "usd_per_hour": figure(rental.usd_per_unit_hour),
+        "price_kind": rental.price_kind,
+        "price_region": rental.price_region,
+        "price_date": rental.price_date,
     }
 
 
@@ -238,6 +270,7 @@ def _not_served(year: int) -> FleetYearOfLoad:
             "requests_per_s": 0.0,
             "copies": none,
             "utilisation_ratio": 0.0,
+            "instances": 0,
             "accelerators": 0,
             "requests": 0.0,
             **{name: figure(exact(0.0)) for name in (*_ADDED, *_HIGHEST)},

@@ -118,6 +118,25 @@ def test_years_and_totals_are_sums(plan: dict[str, Any]) -> None:
     assert totals["rented_present_usd"]["value"] == pytest.approx(present_value(rents, 0.0))
 
 
+def test_rent_is_that_of_whole_machines(packaged_snapshot: CatalogSnapshot) -> None:
+    (load,) = planned(packaged_snapshot, loads=[_CHAT])["loads"]
+    rental = load["rental"]
+    assert rental["instance"] == "aws/p5.48xlarge"
+    for year in load["years"]:
+        held = {
+            end: -(-year["copies"][end] * load["accelerators_per_copy"] // rental["accelerators"])
+            for end in ("value", "low", "high")
+        }
+        assert year["instances"] == held["value"]
+        rent = rental["usd_per_hour"]
+        for end, machines in held.items():
+            assert year["rented_usd"][end] == pytest.approx(machines * rent[end] * 8766.0)
+    stated = {**_CHAT["deployment"], "cost": {"usd_per_accelerator_hour": 2.0}}
+    (own,) = planned(packaged_snapshot, loads=[{**_CHAT, "deployment": stated}])["loads"]
+    assert own["rental"] is None
+    assert own["years"][0]["instances"] is None
+
+
 def test_loads_share_accelerators_of_a_kind(plan: dict[str, Any]) -> None:
     (kind,) = plan["hardware"]
     assert [year["in_use"] for year in kind["years"]] == [y["accelerators"] for y in plan["years"]]
