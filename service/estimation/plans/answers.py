@@ -328,7 +328,7 @@ class SiteOption(Answer):
     missing_facts: list[str]
     """Facts that rules still need."""
     permitted: Literal["yes", "no", "unknown"] | None
-    """By the rules of the place; null unless compliance is asked for."""
+    """By the rules of the place; null unless compliance is asked for, and without machines."""
     first_broken: str | None
     """The first limit or rule that it breaks, if any."""
 

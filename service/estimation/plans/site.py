@@ -36,6 +36,7 @@ from service.estimation.plans.operation import (
 from service.estimation.plans.requests import SiteOptionRequest, SitePlanRequest
 from service.estimation.plans.sums import times
 from service.estimation.platforms import resolve_placed, sited
+from service.estimation.references import FacilityRequest
 from service.estimation.rejection import Rejected
 from service.estimation.remarks import remarking
 from service.estimation.requests import PeriodRequest
@@ -44,6 +45,9 @@ from service.estimation.resolution import Problems, resolve_region
 _W_PER_KW = 1e3
 _HOURS_PER_DAY = 24.0
 _KG_PER_G = 1e-3
+#: Classes of sites that have no racks, and what stands in for them.
+_NO_DATA_CENTRES = ("home", "office")
+_USUAL_CLASS: Literal["colocation"] = "colocation"
 #: A share of a machine that rounding may lose.
 _NOTHING = 1e-9
 
@@ -60,6 +64,7 @@ class _Filled:
     machines_per_rack: int
     racks_used: int
     limited_by: SiteLimit
+    facility: FacilityRequest
     pue_ratio: answers.Interval
 
     @property
@@ -154,7 +159,8 @@ def _filled(
             f"{accelerator.id} has no thermal design power; give figures.thermal_design_power_w",
         )
     each = max(1, round(float(accelerator.value.platform.accelerators)))
-    pue = sited(place, machine, request.facility, snapshot).region.value.pue_ratio
+    facility = _building(place, machine, request.facility)
+    pue = sited(place, machine, facility, snapshot).region.value.pue_ratio
     in_rack = floor(request.rack_kw / machine_kw + _NOTHING)
     if request.machines_per_rack is not None:
         in_rack = min(in_rack, request.machines_per_rack)
@@ -172,8 +178,20 @@ def _filled(
         machines_per_rack=in_rack,
         racks_used=-(-machines // in_rack) if in_rack else 0,
         limited_by=limited_by if in_rack else "rack_power",
+        facility=facility,
         pue_ratio=figure(pue),
     )
+
+
+def _building(
+    place: Entry[Region], machine: Entry[Machine] | None, asked: FacilityRequest
+) -> FacilityRequest:
+    """The building of a site, which is a data centre whatever machines fill it."""
+    if machine is None or asked.site_class is not None or not place.value.pue_stood_in:
+        return asked
+    if machine.value.platform.site_class not in _NO_DATA_CENTRES:
+        return asked
+    return asked.model_copy(update={"site_class": _USUAL_CLASS})
 
 
 def _machine_kw(accelerator: Accelerator) -> float | None:
@@ -267,7 +285,7 @@ def _impacts(
         power_limit_w=option.power_limit_w,
         accelerator_hours=filled.accelerators * _HOURS_PER_DAY * DAYS_PER_YEAR,
         period=PeriodRequest(days=DAYS_PER_YEAR),
-        facility=request.facility,
+        facility=filled.facility,
         electricity=request.electricity,
         hardware=request.hardware,
         site=request.site.model_copy(update={"rack_kw": rack_kw}),
@@ -319,7 +337,7 @@ def _rules(
     snapshot: CatalogSnapshot,
 ) -> RuleCheck | None:
     """Rules of the place, with what follows from the plan where the request does not say it."""
-    if request.compliance is None:
+    if request.compliance is None or not filled.machines:
         return None
     facts: dict[str, float] = {"it_power_kw": filled.it_kw, "connected_load_kw": request.site_kw}
     site = None if impacts is None else impacts["site"]
@@ -329,7 +347,7 @@ def _rules(
         facts |= {"noise_day_db": level_db, "noise_night_db": level_db}
     asked = request.compliance
     left_out = {name: value for name, value in facts.items() if getattr(asked, name) is None}
-    where = sited(place, filled.machine, request.facility, snapshot).region
+    where = sited(place, filled.machine, filled.facility, snapshot).region
     return check_rules(asked.model_copy(update=left_out), where, snapshot)
 
 
@@ -397,7 +415,10 @@ def _copies(
 def _warnings(filled: _Filled, request: SitePlanRequest) -> Iterator[EstimateWarning]:
     if filled.machines:
         return
-    needs = f"one {filled.accelerator.id} machine draws up to {filled.machine_kw:.1f} kW"
+    needs = (
+        f"one machine with {filled.accelerators_per_machine} {filled.accelerator.id} draws up to "
+        f"{filled.machine_kw:.1f} kW"
+    )
     if filled.machines_per_rack:
         yield EstimateWarning(
             "nothing_fits", f"{needs}, which is more than the site's power leaves for machines"

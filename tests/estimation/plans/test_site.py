@@ -93,6 +93,51 @@ def test_what_is_held_is_all_that_may_be(
     assert bool(failed) == (one["machines"] == 0)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    site_kw=st.floats(1.0, 1e5),
+    racks=st.integers(1, 500),
+    rack_kw=st.floats(1.0, 200.0),
+    more=st.floats(1.0, 3.0),
+)
+def test_more_of_anything_never_holds_less(
+    packaged_snapshot: CatalogSnapshot, site_kw: float, racks: int, rack_kw: float, more: float
+) -> None:
+    def held(**changes: Any) -> tuple[int, Any]:
+        asked = {"site_kw": site_kw, "racks": racks, "rack_kw": rack_kw} | changes
+        (one,) = planned(packaged_snapshot, **asked, options=_SITE["options"][:1])["options"]
+        broken = [each["name"] for each in one["constraints"] if each["verdict"] == "fail"]
+        assert one["first_broken"] == (broken[0] if broken else None)
+        return one["accelerators"], one
+
+    before, one = held()
+    assert held(site_kw=site_kw * more)[0] >= before
+    assert held(rack_kw=rack_kw * more)[0] >= before
+    assert held(racks=round(racks * more))[0] >= before
+    # Only more of what limits it holds more.
+    if one["limited_by"] != "site_power":
+        assert held(site_kw=site_kw * more)[0] == before
+
+
+def test_a_site_is_a_data_centre_whatever_fills_it(packaged_snapshot: CatalogSnapshot) -> None:
+    asked = {
+        "options": [
+            {"accelerator": name}
+            for name in (
+                "nvidia-l40s-48gb",
+                "nvidia-rtx-4090-24gb",
+                "nvidia-jetson-agx-orin-64gb",
+            )
+        ],
+        "facility": {},
+        "rack_kw": 20.0,
+    }
+    rows = planned(packaged_snapshot, **asked)["options"]
+    buildings = {round(one["facility_kw"]["value"] / one["it_kw"], 6) for one in rows}
+    assert len(buildings) == 1
+    assert buildings.pop() > 1.2
+
+
 def test_a_year_is_that_of_the_impacts(
     plan: dict[str, Any], packaged_snapshot: CatalogSnapshot
 ) -> None:
