@@ -25,6 +25,8 @@ from service.charts.theme import OKABE_ITO, ink_on
 _TOTAL = "total"
 #: Share of the axis that a part must take to be labelled.
 _LABELLED_RATIO = 0.07
+#: Share of the axis from which on the name of a limit has room on its left.
+_NAMED_LEFT_RATIO = 0.36
 #: Height of the name of a limit above the bars [px].
 _LIMIT_PX = 13
 
@@ -304,7 +306,7 @@ def _limit_lines(
     found: list[dict[str, Any]] = []
     for at, one in enumerate(limits):
         # Named towards the side on which there is room.
-        left = one["y"] > across["scale"]["domain"][1] / 2.0
+        left = one["y"] > across["scale"]["domain"][1] * _NAMED_LEFT_RATIO
         data = {"values": [{**one, "text": one["name"]}]}
         place = {"x": {"field": "y", **across}}
         found.append(

@@ -107,6 +107,7 @@ def config(theme: Theme, legend_columns: int, name_px: int) -> dict[str, Any]:
             "columns": legend_columns,
             "symbolOpacity": 1.0,
             "labelLimit": name_px,
+            "layout": {"top-left": {"direction": "vertical", "margin": 4}},
         },
         "text": {"color": theme.ink, "font": FONT, "fontSize": 11},
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from service.estimation.formatting import number
-from service.portal.figures import interval_words
+from service.portal.figures import line
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +41,5 @@ def bars(
 
 
 def _told(value: float, low: float, high: float, words: Callable[[float], str]) -> str:
-    ends = interval_words(words(low), words(high))
-    return f"{words(value)} ({ends})" if ends else words(value)
+    told = line("", {"value": value, "low": low, "high": high}, words)
+    return f"{told.value} ({told.interval})" if told.interval else told.value

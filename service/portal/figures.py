@@ -83,12 +83,12 @@ INFERENCE: Layout = (
             ("Energy per request", "energy.it_energy_per_request_wh", in_unit("Wh")),
             ("Emissions per request", "impacts.per_request.carbon.total_gco2e", in_unit("g CO₂e")),
             (
-                "of which operation",
+                "of which electricity",
                 "impacts.per_request.carbon.operational_location_gco2e",
                 in_unit("g CO₂e"),
             ),
             (
-                "of which manufacturing of hardware",
+                "of which hardware",
                 "impacts.per_request.carbon.embodied_gco2e",
                 in_unit("g CO₂e"),
             ),
@@ -181,9 +181,13 @@ def line(name: str, figure: Mapping[str, float] | None, words: Words) -> Line:
     """A figure in words; one that is not known says so."""
     if figure is None:
         return Line(name, "not known")
-    return Line(
-        name, words(figure["value"]), interval_words(words(figure["low"]), words(figure["high"]))
-    )
+    value, low, high = (words(figure[end]) for end in ("value", "low", "high"))
+    interval = interval_words(low, high)
+    # The unit stands beside the value, where all of them are in it.
+    unit = value.partition(" ")[2]
+    if all(one.partition(" ")[2] == unit for one in (low, high)):
+        interval = interval.removesuffix(f" {unit}")
+    return Line(name, value, interval)
 
 
 def interval_words(low: str, high: str) -> str:

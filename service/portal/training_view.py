@@ -71,12 +71,12 @@ _TRAINING: Layout = (
             ("Energy, including the building", "impacts.run.facility_energy_kwh", in_unit("kWh")),
             ("Emissions", "impacts.run.carbon.total_gco2e", in_unit("kg CO₂e", 1e3)),
             (
-                "of which operation",
+                "of which electricity",
                 "impacts.run.carbon.operational_location_gco2e",
                 in_unit("kg CO₂e", 1e3),
             ),
             (
-                "of which manufacturing of hardware",
+                "of which hardware",
                 "impacts.run.carbon.embodied_gco2e",
                 in_unit("kg CO₂e", 1e3),
             ),

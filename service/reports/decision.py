@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.formatting import duration
 from service.estimation.recommendations.limits import CONDITIONS, Limit
@@ -282,16 +283,24 @@ def best_for(choice: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(one.replace("_", " ") for one in choice["priorities"])
 
 
-def model_names(models: Sequence[ModelReference]) -> list[str]:
+def model_names(models: Sequence[ModelReference], snapshot: CatalogSnapshot) -> list[str]:
     """Models as they are named in print; of several, nameless ones as candidates call them."""
     return [
-        one
+        _catalog_name(one, snapshot)
         if isinstance(one, str)
         else one.hub
         if isinstance(one, HubModel)
         else "a model of your own" + (f" ({UNNAMED} {at})" if len(models) > 1 else "")
         for at, one in enumerate(models)
     ]
+
+
+def _catalog_name(model: str, snapshot: CatalogSnapshot) -> str:
+    """A model of the catalog by its name, whatever it was asked by."""
+    try:
+        return snapshot.find("models", model).id
+    except UnknownReference:
+        return model
 
 
 def prices_asked(own: Mapping[str, float], list_prices: bool) -> str:
@@ -309,7 +318,8 @@ def places_searched(regions: Sequence[str] | None, snapshot: CatalogSnapshot) ->
     """Where is searched: a country's clouds by the name of the country."""
     named = [place_name(f"country/{one.removesuffix('/*')}", snapshot) for one in regions or ()]
     told = [
-        name if one.endswith("/*") else one for one, name in zip(regions or (), named, strict=True)
+        f"clouds in {name}" if one.endswith("/*") else one
+        for one, name in zip(regions or (), named, strict=True)
     ]
     return or_all(told if regions else None, "all cloud regions")
 

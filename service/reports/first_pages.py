@@ -62,7 +62,7 @@ def first_pages(
     yield Section("What limits it", tuple(_limits(verdict, excluded)))
     yield Section("What to do", tuple(_to_do(choices)))
     if choices:
-        yield Section("The choices", (_choices(choices, plans), *_how_sure(choices[0])))
+        yield Section("The choices", (*_how_sure(choices[0]), _choices(choices, plans)))
 
 
 def plans_of(
@@ -122,7 +122,9 @@ def _figures(plans: Sequence[Plan]) -> Table:
 
 
 def _in_words(one: KeyFigure) -> str:
-    return f"{one.text} ({one.range_text})" if one.range_text else one.text
+    unit = one.text.partition(" ")[2]
+    ends = one.range_text.removesuffix(f" {unit}")
+    return f"{one.text} ({ends})" if ends else one.text
 
 
 def _limits(verdict: Verdict | None, excluded: Sequence[tuple[str, int, str]]) -> Iterator[Text]:

@@ -54,7 +54,7 @@ def recommendation_document(
     snapshot
         The catalog that it was answered from.
     """
-    models = model_names(request.asked_models)
+    models = model_names(request.asked_models, snapshot)
     form = Form(
         title="Hardware for",
         kind=WORKLOAD_KINDS[request.workload_kind].name,

@@ -69,7 +69,7 @@ def training_recommendation_document(
     snapshot
         The catalog that it was answered from.
     """
-    models = model_names(request.asked_models)
+    models = model_names(request.asked_models, snapshot)
     form = Form(
         title="Where to train",
         kind=WORKLOAD_KINDS[answer["workload_kind"]].name,

@@ -58,9 +58,9 @@ def test_every_line_says_a_figure_of_the_estimate(estimate):
     lines = {line.name: line for section in sections(estimate) for line in section.lines}
     weights = estimate["memory"]["weights_bytes"]
     assert lines["Weights"].value == gigabytes(weights["value"])
-    assert lines["Weights"].interval.endswith(f" … {gigabytes(weights['high'])}")
+    assert lines["Weights"].interval.endswith(f" … {number(weights['high'] / 1e9)}")
     low, high = (estimate["latency"]["tpot_s"][end] for end in ("low", "high"))
-    assert lines["Each next token"].interval == f"{number(low * 1e3)} … {duration(high)}"
+    assert lines["Each next token"].interval == f"{number(low * 1e3)} … {number(high * 1e3)}"
 
 
 def test_what_is_not_known_is_not_zero(estimate):

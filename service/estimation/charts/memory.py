@@ -88,7 +88,8 @@ def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> Char
     limits = [limit("capacity", "y", exact(some["capacity_bytes"]), "B")]
     if "inference" in memories:
         room = some["total_bytes"]["value"] + some["headroom_bytes"]["value"]
-        limits.append(limit("usable", "y", exact(room), "B"))
+        name = "usable" if len(memories) == 1 else "usable in inference"
+        limits.append(limit(name, "y", exact(room), "B"))
     return chart(
         f"{_finding(memories)}: {deployment_name(some['deployment'], snapshot)}",
         " ".join(_told(phase, memory) for phase, memory in memories.items()),

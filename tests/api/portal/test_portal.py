@@ -325,7 +325,7 @@ async def test_training_is_shown_with_what_each_technique_would_take(client):
     assert "It does not fit" in text
     assert "What would make it fit" in text
     assert f"{memory['total_bytes']['value'] / 1e9:.3g} GB</a>" in text
-    grid = text.partition('<table class="grid">')[2].partition("</table>")[0]
+    grid = text.partition('<table class="grid cards">')[2].partition("</table>")[0]
     cells = [a["href"] for a in Page(grid).all("a")]
     assert len(cells) == 16
     assert 'value="1000000000"' in text
