@@ -47,7 +47,7 @@ from service.estimation.training.answers import (
 )
 from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import calibration_entries
-from service.estimation.training.memory import fit_warnings
+from service.estimation.training.memory import fit_warnings, largest_micro_batch
 from service.estimation.training.speed import failures_of, run_steps
 from service.estimation.training.speed_figures import run_figures
 from service.estimation.writing import written
@@ -88,7 +88,7 @@ def post_training_answer(
         "deployment": {**echo_training(resolved), "region": region.id},
         "objective": request.objective,
         "fits": _fits(parts),
-        "memory": _memory(parts),
+        "memory": _memory(parts, _sequences_each(request)),
         "generation_memory": parts.generation_memory,
         "teacher_memory": parts.teacher_memory,
         "step": _step(parts, composition),
@@ -134,7 +134,9 @@ def _run(request: PostTrainingRequest, snapshot: CatalogSnapshot, problems: Prob
     resolved = learnt_training(request, snapshot, problems)
     setup = resolved.setup
     if request.dpo is not None:
-        batch = replace(setup.micro_batch, sequences=PAIR * setup.micro_batch.sequences)
+        batch = replace(
+            setup.micro_batch, sequences=_sequences_each(request) * setup.micro_batch.sequences
+        )
         setup = replace(setup, micro_batch=batch)
         resolved = replace(resolved, setup=setup)
     accumulated = setup.micro_batch.sequences * setup.settings.gradient_accumulation_steps
@@ -173,7 +175,12 @@ def _fits(parts: Parts) -> bool:
     return bool(parts.memory.fits) and all(each is None or each["fits"] for each in apart)
 
 
-def _memory(parts: Parts) -> answers.PostTrainingMemory:
+def _sequences_each(request: PostTrainingRequest) -> float:
+    """Sequences of each of what a micro-batch counts [-]."""
+    return 1.0 if request.dpo is None else PAIR
+
+
+def _memory(parts: Parts, sequences_each: float) -> answers.PostTrainingMemory:
     memory, beside = parts.memory, parts.memory.beside
     tokens = memory.micro_batch.sequences * memory.micro_batch.tokens
     each = tokens / memory.deployment.parallelism.context
@@ -185,7 +192,7 @@ def _memory(parts: Parts) -> answers.PostTrainingMemory:
         "held_beside_bytes": float(beside.held_bytes),
         "loss_beside_bytes": float(beside.loss_bytes_per_token * each + beside.passing_bytes),
         "host_bytes": figure(exact(memory.host_bytes)),
-        "max_micro_batch_size": figure(memory.max_micro_batch_size),
+        "max_micro_batch_size": figure(largest_micro_batch(memory, sequences_each)),
     }
 
 
@@ -361,7 +368,7 @@ def _warnings(
     """What a careful colleague would say of all parts."""
     resolved = run.resolved
     yield from resolved.warnings
-    yield from fit_warnings(resolved, parts.memory)
+    yield from fit_warnings(resolved, parts.memory, _sequences_each(run.request))
     yield from run.figures.warnings
     yield from run.figures.power_warnings
     yield from parts.warnings

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.elementwise import floor
 from service.core.explanation import EstimateWarning
-from service.core.interval import exact
+from service.core.interval import Interval, exact
 from service.core.memory.training.memory import TrainingMemory, training_stages
 from service.core.memory.training.state import trained_parameters
 from service.estimation.answers import figure
@@ -50,8 +51,13 @@ def memory_figures(
     return found
 
 
-def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable[EstimateWarning]:
-    """What to say about a run that does not fit, or only narrowly."""
+def fit_warnings(
+    resolved: ResolvedTraining, memory: TrainingMemory, sequences_each: float = 1.0
+) -> Iterable[EstimateWarning]:
+    """What to say about a run that does not fit, or only narrowly.
+
+    A micro-batch counts what has ``sequences_each``: sequences, or pairs of them.
+    """
     host_bytes = resolved.asked.offload.host_memory_bytes
     if host_bytes is not None and memory.host_bytes > host_bytes:
         yield EstimateWarning(
@@ -68,7 +74,7 @@ def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
         )
     if memory.shortfall_bytes.value > 0.0:
         missing = memory.shortfall_bytes.value / 1e9
-        fitting = memory.max_micro_batch_size.value
+        fitting = largest_micro_batch(memory, sequences_each).value
         yield EstimateWarning(
             "does_not_fit",
             f"the run needs {missing:.1f} GB more memory per accelerator than there is"
@@ -82,6 +88,12 @@ def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
         yield EstimateWarning(
             "fits_narrowly", "the upper end of the memory interval exceeds the accelerator's memory"
         )
+
+
+def largest_micro_batch(memory: TrainingMemory, sequences_each: float) -> Interval:
+    """Largest micro-batch that fits, of what has so many sequences each [-]."""
+    most = memory.max_micro_batch_size
+    return Interval(*(floor(end / sequences_each) for end in (most.value, most.low, most.high)))
 
 
 def _stages(resolved: ResolvedTraining, memory: TrainingMemory) -> tuple[TrainingMemory, ...]:

@@ -79,6 +79,13 @@ def test_a_forward_pass_is_a_third_of_a_step_and_a_quarter_of_one_that_recompute
         assert found["reference"] / found["training"] == pytest.approx(share, rel=0.06)
 
 
+def test_the_largest_micro_batch_counts_pairs_as_the_asked_one_does(ask):
+    alone = ask(EXAMPLE_DPO)["memory"]
+    most = int(alone["max_micro_batch_size"]["value"])
+    assert ask(EXAMPLE_DPO, training__micro_batch_size=most)["memory"]["fits"]
+    assert not ask(EXAMPLE_DPO, training__micro_batch_size=most + 1)["memory"]["fits"]
+
+
 def test_a_base_below_adapters_spares_the_copy(ask):
     copy, base, stored = (
         ask(EXAMPLE_DPO, dpo__reference=kind, training__tokens=1e9)
