@@ -106,6 +106,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "price_is_old": ("cost.rented", "region"),
     "price_of_another_region": ("cost.rented", "region"),
     "price_unknown": ("cost.rented", "hardware", "rent_usd", "cost", "accelerator"),
+    "products_in_another_format": ("precision.activations", "precision", "accelerator"),
     "pruning_quality_unknown": ("pruning",),
     "reference_is_trained": ("dpo", "grpo"),
     "release_before_first": ("serving.engine_version", "framework_version", "serving.engine"),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import inf
+
 from service.core.deployment import Accelerator, Precision
+from service.core.explanation import EstimateWarning
 from service.core.memory.training.settings import TrainingSettings
 from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
 from service.core.performance.training.scaling import scales_blocks
@@ -10,6 +14,8 @@ from service.core.performance.training.work import product_format
 from service.estimation.resolution import Problems
 
 _HALF_BITS, _BYTE_BITS = 16, 8
+#: How much faster vector units are with two operands of 16 bit in place of one of 32.
+_PACKED_RATIO = 2.0
 
 
 def check_products(
@@ -49,4 +55,19 @@ def check_products(
             "/training/fp8_recipe",
             f"{accelerator.id} has no matrix units that scale blocks of 32; use delayed, "
             "tensorwise or blockwise, or another accelerator",
+        )
+
+
+def products_warnings(
+    settings: TrainingSettings, precision: Precision, accelerator: Accelerator
+) -> Iterator[EstimateWarning]:
+    """What to say of 16-bit products that the hardware has of another kind alone."""
+    computed = product_format(precision, settings).matrix_precision
+    used, peaks = multiplied_precision(accelerator, computed), accelerator.peak_flops_per_s
+    alike = OPERAND_BITS[used] == OPERAND_BITS[computed] == _HALF_BITS
+    if used != computed and alike and peaks[used] > _PACKED_RATIO * peaks.get("fp32", inf):
+        yield EstimateWarning(
+            "products_in_another_format",
+            f"matrix units of {accelerator.id} multiply no {computed}: products are taken to run "
+            f"in {used}, with scaled losses; those left in {computed} take several times as long",
         )

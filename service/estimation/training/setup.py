@@ -48,7 +48,7 @@ from service.estimation.training.overheads import (
     training_memory_entries,
     training_memory_overheads,
 )
-from service.estimation.training.products import check_products
+from service.estimation.training.products import check_products, products_warnings
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.tiers import offload_warnings, resolve_tier, tier_share
 from service.estimation.wording import named_software
@@ -180,6 +180,7 @@ def resolve_training(
             *platform_warnings(accelerator.value, machine, parallelism),
             *offload_warnings(training.offload, settings.offload.tier),
             *_precision_warnings(request),
+            *products_warnings(settings, precision, accelerator.value),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
     )

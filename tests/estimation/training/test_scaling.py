@@ -136,3 +136,19 @@ def test_frozen_weights_have_the_formats_that_a_framework_freezes(ask):
     assert pointer == "/precision/weights"
     assert "bnb-*" in detail
     assert ask(H100, gptq, framework="peft", method="qlora", zero_stage=0)["step_s"]["value"] > 0
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "activations", "told"),
+    [
+        ("nvidia-v100-sxm-32gb", "bf16", True),
+        ("nvidia-v100-sxm-32gb", "fp16", False),
+        ("apple-m3-max-128gb", "bf16", False),
+        (A100, "bf16", False),
+    ],
+)
+def test_products_that_run_in_another_format_are_told(ask, accelerator, activations, told):
+    codes = {
+        warning["code"] for warning in ask(accelerator, {"activations": activations})["warnings"]
+    }
+    assert ("products_in_another_format" in codes) == told
