@@ -30,7 +30,7 @@ from service.estimation.plans.operation import (
     ALMOST_IDLE_REQUESTS_PER_S,
     Operation,
     at_rate,
-    capacity,
+    capacity_of_copy,
     entries_of,
     operation,
     rented_whole,
@@ -119,7 +119,7 @@ def _load(
         return operation(at_rate(unit, copies, rate), snapshot, lambda it: _kept(it, request))
 
     one = within(where, lambda: operated(1, ALMOST_IDLE_REQUESTS_PER_S))
-    most = capacity(one, where)
+    most = capacity_of_copy(one, operated, where)
     first: Operation | None = None
     last = request.years if asked.ends_after_year is None else asked.ends_after_year
     rows = []

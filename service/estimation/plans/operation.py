@@ -13,7 +13,7 @@ from service.core.deployment import Region
 from service.core.estimate.inference import goodput_of
 from service.core.explanation import EstimateWarning
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.interval import Interval
+from service.core.interval import Interval, scale
 from service.core.performance.inference.goodput import TimeLimit
 from service.estimation.costs.estimate import Costs
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
@@ -173,6 +173,22 @@ def capacity(one: Operation, pointer: str) -> Interval:
     return found
 
 
+def capacity_of_copy(
+    one: Operation, operated: Callable[[int, float], Operation], pointer: str
+) -> Interval:
+    """What :func:`capacity` says of one copy among as many as share a host [1/s].
+
+    Copies that share memory outside their accelerators slow each other down, so that one alone
+    would carry more.
+    """
+    if one.computed.tiers is None:
+        return capacity(one, pointer)
+    domain = one.computed.resolved.deployment.accelerator.scale_up_domain_accelerators
+    copies = max(1, int(domain) // one.accelerators)
+    full = operated(copies, ALMOST_IDLE_REQUESTS_PER_S)
+    return scale(capacity(full, pointer), 1.0 / copies)
+
+
 def within(pointer: str, compute: Callable[[], _Found]) -> _Found:
     """A part of an answer whose errors point into the whole request."""
     try:
@@ -187,6 +203,7 @@ def within(pointer: str, compute: Callable[[], _Found]) -> _Found:
 _UNTOLD = {
     ("", "network_round_trip_s"): "the network of users",
     ("", "compliance"): "rules",
+    ("serving", "memory_tiers"): "prices of memory beside the machine",
     ("workload", "calls_per_task"): "tasks of several calls",
     ("workload", "tool_s"): "tools between calls",
     ("workload", "context_growth_tokens"): "prompts that grow from call to call",

@@ -32,7 +32,7 @@ from service.estimation.plans.operation import (
     UNTOLD_OF_A_DAY,
     Operation,
     at_rate,
-    capacity,
+    capacity_of_copy,
     entries_of,
     operation,
     rented_whole,
@@ -78,7 +78,7 @@ def traffic_plan_answer(
         return known[at]
 
     one = operated(1, 0.0)
-    most = capacity(one, "/deployment")
+    most = capacity_of_copy(one, operated, "/deployment")
     needed = [_needed(rate, float(most.value), request) for rate in request.requests_per_s]
     _refuse_too_many(max(needed), one, request)
     profile = None if request.grid_gco2e_per_kwh else profile_of(one.region, snapshot)

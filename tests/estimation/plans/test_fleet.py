@@ -137,6 +137,25 @@ def test_rent_is_that_of_whole_machines(packaged_snapshot: CatalogSnapshot) -> N
     assert own["years"][0]["instances"] is None
 
 
+def test_copies_that_share_memory_are_counted_as_they_slow_each_other(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    unit = {
+        **_LARGE["deployment"],
+        "accelerator_count": 2,
+        "serving": {"memory_tiers": ["cxl-2.0-ddr5-direct"], "offload": {"weights_ratio": 0.02}},
+    }
+    load = {"name": "far", "deployment": unit, "requests_per_s": 1.0, "peak_ratio": 2.0}
+    plan = planned(packaged_snapshot, loads=[load], years=1)
+    codes = {warning["code"] for warning in plan["warnings"]}
+    assert "saturated" not in codes
+    assert "setting_unused" in codes
+    (far,) = plan["loads"]
+    body = _body(far, far["years"][0])
+    estimate: Any = inference_estimate(InferenceRequest.model_validate(body), packaged_snapshot)
+    assert estimate["latency"]["saturation_requests_per_s"]["value"] >= 2.0 / 0.8 * 0.999
+
+
 def test_loads_share_accelerators_of_a_kind(plan: dict[str, Any]) -> None:
     (kind,) = plan["hardware"]
     assert [year["in_use"] for year in kind["years"]] == [y["accelerators"] for y in plan["years"]]
