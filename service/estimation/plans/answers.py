@@ -180,7 +180,7 @@ class TrafficInterval(Answer):
 
 
 class TrafficTotals(Answer):
-    """The whole day, or all days of a year."""
+    """All intervals, or all days of a year; several days together are as many of a year."""
 
     requests: float
     accelerator_hours: float

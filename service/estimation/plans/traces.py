@@ -6,7 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 
 from service.core.errors import InvalidInput
@@ -21,6 +21,8 @@ _OUTPUT = (
 #: Lengths that a histogram tells apart.
 _BINS = 128
 _DAY_S = 86_400.0
+#: Shortest interval of a plan [s], and a share of one that rounding may add.
+_LEAST_S, _NOTHING = 60.0, 1e-9
 #: Rows between two reports of progress.
 _STRIDE = 100_000
 
@@ -42,7 +44,7 @@ def traffic_of(
         The table, with a head. Arrivals are seconds from any start, or dates with times (UTC where
         no zone is stated). Rows need no order.
     interval_s
-        Length of an interval [s]. Rates are means over the days that the trace covers.
+        About the length of an interval [s]. Rates are means over the time that the trace covers.
     progress
         Is told how many rows were read, now and then; None for nobody.
 
@@ -75,9 +77,10 @@ def traffic_of(
             progress(len(arrivals))
     if not arrivals:
         raise TraceNotUnderstood("the table has no requests")
+    rates, each_s = _rates(arrivals, interval_s)
     return {
-        "requests_per_s": _rates(arrivals, interval_s),
-        "interval_s": interval_s,
+        "requests_per_s": rates,
+        "interval_s": each_s,
         "deployment": {
             "workload": {name: _histogram(counted) for name, counted in lengths.items()}
         },
@@ -109,19 +112,42 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _rates(arrivals: list[float], interval_s: float) -> list[float]:
-    """Mean rate in each interval of a day, over all days; shorter traces end where they end.
+def _rates(arrivals: list[float], interval_s: float) -> tuple[list[float], float]:
+    """Mean rate in each interval of a day over the time that the trace covers, and their length.
 
-    Days begin at midnight where arrivals are dates, else at the first request.
+    Days begin at midnight where arrivals are dates, else at the first request. A trace without
+    dates that is shorter than a day is divided into intervals of one length, no longer than asked
+    for, so that none is half covered (an interval has a minute at least).
     """
     first, last = min(arrivals), max(arrivals)
+    # A request stands for the time to the next one.
+    end = last + (last - first) / max(len(arrivals) - 1, 1)
     dated = first >= _DAY_S * 365.0
     start = first - first % _DAY_S if dated else first
-    days = max(1.0, (last - start) / _DAY_S)
-    covered = min(_DAY_S, last - start) if not dated else _DAY_S
-    intervals = max(1, int(covered // interval_s) + (covered % interval_s > 0.0))
-    counted = Counter(int((at - start) % _DAY_S // interval_s) for at in arrivals)
-    return [counted[at] / (interval_s * days) for at in range(intervals)]
+    intervals = ceil(_DAY_S / interval_s)
+    if not dated and end - start < _DAY_S:
+        covered_s = end - start
+        wanted = ceil(covered_s / interval_s - _NOTHING)
+        intervals = max(1, min(wanted, int(covered_s / _LEAST_S)))
+        interval_s = max(_LEAST_S, covered_s / intervals)
+    counted = Counter(
+        min(int((at - start) % _DAY_S / interval_s), intervals - 1) for at in arrivals
+    )
+    covered = [
+        _covered_s(at * interval_s, interval_s, start, first, end) for at in range(intervals)
+    ]
+    shortest = min(interval_s, _LEAST_S)
+    return [counted[at] / max(covered[at], shortest) for at in range(intervals)], interval_s
+
+
+def _covered_s(begins_s: float, interval_s: float, start: float, first: float, end: float) -> float:
+    """Time of an interval of the day that lies within a trace, over all its days [s]."""
+    total, day = 0.0, start
+    ends_s = min(begins_s + interval_s, _DAY_S)
+    while day < end:
+        total += max(0.0, min(day + ends_s, end) - max(day + begins_s, first))
+        day += _DAY_S
+    return total
 
 
 def _histogram(counted: Counter[int]) -> dict[str, list[float]]:

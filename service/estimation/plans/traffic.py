@@ -50,6 +50,8 @@ _SECONDS_PER_HOUR = 3600.0
 _HOURS_PER_DAY = 24.0
 _KG_PER_G = 1e-3
 _MOST_ACCELERATORS = 100_000
+#: Up to so many days the intervals are one.
+_ABOUT_ONE_DAY = 1.1
 
 #: A number of copies of the unit that share a rate of requests.
 _Operated = Callable[[int, float], Operation]
@@ -113,7 +115,7 @@ def traffic_plan_answer(
         "copies": max(scaled),
         "intervals": rows,
         "day": totals,
-        "year": _of_year(totals, request.days_per_year),
+        "year": _of_year(totals, request.days_per_year / _days(request)),
         "idle_ratio": max(0.0, 1.0 - busy / could) if could else 0.0,
         "within_limits_ratio": kept / busy if one.limits and busy else None,
         "worst_ttft_p95_s": highest(
@@ -298,6 +300,13 @@ def _totals(rows: Sequence[TrafficInterval], request: TrafficPlanRequest) -> Tra
         "operational_location_kgco2e": times(grams, _KG_PER_G),
         "rented_usd": together(row["rented_usd"] for row in rows),
     }
+
+
+def _days(request: TrafficPlanRequest) -> float:
+    """Days that the intervals cover; one where clocks change, or where a part of it is planned."""
+    covered = len(request.requests_per_s) * request.interval_s
+    days = covered / _HOURS_PER_DAY / _SECONDS_PER_HOUR
+    return days if days > _ABOUT_ONE_DAY else 1.0
 
 
 def _of_year(day: TrafficTotals, days: float) -> TrafficTotals:

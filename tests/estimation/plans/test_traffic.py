@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from service.catalog.hourly_profiles import profile_of
 from service.catalog.snapshot import CatalogSnapshot
@@ -163,9 +165,9 @@ def test_a_trace_becomes_rates_and_lengths() -> None:
     found = traffic_of(lines)
     rates = found["requests_per_s"]
     assert len(rates) == 24
-    days = 1.0 + (20 * 3600 + 30 * 60 + 29) / 86_400.0
-    assert rates[18] == pytest.approx(120 / 3600.0 / days)
-    assert rates[20] == pytest.approx(60 / 3600.0 / days)
+    # Both days cover the hour from six; the second ends at half past eight.
+    assert rates[18] == pytest.approx(120 / 7200.0, rel=1e-3)
+    assert rates[20] == pytest.approx(60 / (3600.0 + 1800.0), rel=0.3)
     assert sum(rates) == pytest.approx(rates[18] + rates[20])
     lengths = found["deployment"]["workload"]["input_tokens"]
     mean = sum(t * s for t, s in zip(lengths["tokens"], lengths["shares"], strict=True)) / 180.0
@@ -173,6 +175,46 @@ def test_a_trace_becomes_rates_and_lengths() -> None:
     assert TrafficPlanRequest.model_validate(
         {**found, "deployment": {**_UNIT, **found["deployment"]}}
     )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    count=st.integers(2, 400),
+    gap_s=st.floats(0.5, 900.0),
+    interval_s=st.sampled_from((60.0, 900.0, 3600.0)),
+)
+def test_a_steady_trace_has_its_rate_however_long(
+    count: int, gap_s: float, interval_s: float
+) -> None:
+    lines = ["arrival_s,input_tokens,output_tokens"]
+    lines += [f"{at * gap_s:.6f},100,10" for at in range(count)]
+    found = traffic_of(lines, interval_s)
+    rates, each_s = found["requests_per_s"], found["interval_s"]
+    assert each_s <= max(interval_s, 120.0)
+    if count * gap_s < 60.0:
+        return
+    if count * gap_s < 86_400.0:
+        # No request is lost, and none is invented.
+        assert sum(rates) * each_s == pytest.approx(count, rel=1e-3)
+    assert sum(rates) / len(rates) == pytest.approx(1.0 / gap_s, rel=0.05)
+
+
+def test_ten_minutes_of_traffic_keep_their_rate() -> None:
+    lines = ["arrival_s,input_tokens,output_tokens"]
+    lines += [f"{at / 10},100,10" for at in range(6000)]
+    found = traffic_of(lines)
+    assert found["interval_s"] == pytest.approx(600.0)
+    assert found["requests_per_s"] == pytest.approx([10.0])
+
+
+def test_a_week_is_seven_days_of_a_year(packaged_snapshot: CatalogSnapshot) -> None:
+    day = planned(packaged_snapshot)
+    week = planned(packaged_snapshot, requests_per_s=_RATES * 7)
+    assert week["day"]["requests"] == pytest.approx(7 * day["day"]["requests"])
+    assert week["year"]["requests"] == pytest.approx(day["year"]["requests"])
+    # A day of 23 hours is a day.
+    short = planned(packaged_snapshot, requests_per_s=[5.0] * 23, interval_s=3600.0)
+    assert short["year"]["requests"] == pytest.approx(5.0 * 23 * 3600 * 365.25)
 
 
 @pytest.mark.parametrize(
