@@ -54,9 +54,8 @@ class Connection(asyncio.Protocol):
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for the first time."""
+        """Note how to ask; all connections begin together."""
         self.transport = cast("asyncio.Transport", transport)
-        self.ask()
 
     def ask(self) -> None:
         """Send the next question and start its clock; close after the last."""
@@ -105,8 +104,9 @@ def varied(body: bytes, number: int) -> bytes:
     return body.replace(first, b"%d" % (512 + small)).replace(second, b"%d" % (64 + large))
 
 
-def until(deadline_s: float, question: bytes) -> Iterator[bytes]:
-    """One question again and again until a moment of the performance counter."""
+def lasting(duration_s: float, question: bytes) -> Iterator[bytes]:
+    """One question again and again, from when it is first taken and for so long [s]."""
+    deadline_s = time.perf_counter() + duration_s
     while time.perf_counter() < deadline_s:
         yield question
 
@@ -127,13 +127,16 @@ async def generate(
     """Keep ``connections`` connections busy with the questions and say what came back."""
     latencies_s: list[float] = []
     loop = asyncio.get_running_loop()
-    began_s = time.perf_counter()
     opened = [
         (await loop.create_connection(lambda: Connection(questions, latencies_s), LOOPBACK, port))[
             1
         ]
         for _ in range(connections)
     ]
+    # While some ask, opening others takes long: the first would be answered alone, the last late.
+    began_s = time.perf_counter()
+    for connection in opened:
+        connection.ask()
     async with asyncio.timeout(longest_s + ANSWER_LIMIT_S):
         await asyncio.gather(*(connection.closed for connection in opened))
     elapsed_s = time.perf_counter() - began_s
@@ -162,8 +165,7 @@ def main() -> None:
     asked = parser.parse_args()
     body = asked.body.read_bytes() if asked.body else None
     if asked.distinct is None:
-        deadline_s = time.perf_counter() + asked.seconds
-        questions = until(deadline_s, http_request(asked.path, body, packed=asked.packed))
+        questions = lasting(asked.seconds, http_request(asked.path, body, packed=asked.packed))
     else:
         questions = (
             http_request(asked.path, varied(body or b"", number), packed=asked.packed)

@@ -19,7 +19,6 @@ from service.estimation.sweeps.plan import Study, resolve_study
 from service.estimation.sweeps.requests import SweepRequest
 from service.jobs import repository
 from service.jobs.consumer import queue_app, revive
-from service.jobs.content import packed
 from service.jobs.queue import QUEUE, withdraw
 from service.jobs.repository import DoneChunk
 from service.settings import Settings
@@ -138,6 +137,9 @@ class SweepWorker:
 
 
 def _done(study: Study, chunk: int) -> DoneChunk:
+    # Parquet takes 30 MB, which a process that waits for its first sweep need not hold.
+    from service.jobs.content import packed
+
     began_s = time.perf_counter()
     rows = evaluate_chunk(study, study.chunks[chunk])
     content = packed(rows)

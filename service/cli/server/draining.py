@@ -27,6 +27,17 @@ _LOOK_S = 0.05
 _SETTLE_S = 0.5
 
 
+#: Connections that are accepted in one turn of the event loop. libuv accepts one a turn from each
+#: file it listens on, and with many connections at work a turn takes long: a crowd that came at
+#: once was let in one by one, some of it after seconds.
+_ACCEPTED_AT_ONCE = 32
+
+
+def _also(listener: socket.socket) -> list[socket.socket]:
+    """Further files of one listener, which close by themselves when their server does."""
+    return [listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1)]
+
+
 class DrainingServer(Server):
     """A uvicorn server that drains its connections for ``drain_s`` [s] before it hangs up.
 
@@ -49,7 +60,9 @@ class DrainingServer(Server):
         The catalog is most of what a process holds: looking through it again and again makes the
         slowest answers of a batch take twice as long.
         """
-        await super().startup(sockets)
+        await super().startup(
+            [each for one in sockets for each in (one, *_also(one))] if sockets else sockets
+        )
         gc.collect()
         gc.freeze()
 
