@@ -22,7 +22,7 @@ SERVING = {
 }
 TRAINING = {
     "model": "meta-llama/Llama-3.1-8B",
-    "run": {"tokens": 2e9, "sequence_length": 8192},
+    "training": {"tokens": 2e9, "sequence_length": 8192},
     "search": {"max_accelerators": 64},
 }
 #: Millions of configurations that are for rent where they are counted.
@@ -33,7 +33,7 @@ LARGE = {
         "mistralai/Mixtral-8x7B-v0.1",
         "Qwen/Qwen3-30B-A3B",
     ],
-    "run": {"tokens": 2e9, "sequence_length": 4096},
+    "training": {"tokens": 2e9, "sequence_length": 4096},
 }
 MOST_ACCELERATORS = 1024
 

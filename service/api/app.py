@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
@@ -53,6 +54,7 @@ from service.api.sweeps import results as sweep_results
 from service.background import ended
 from service.catalog.database.store import CatalogStore
 from service.catalog.database.tables import KEY_CHANNEL, MEASUREMENT_CHANNEL
+from service.estimation.nearest import nearest
 from service.extras import is_installed
 from service.grid.live import LiveGrid
 from service.hub.hub import Hub
@@ -248,7 +250,19 @@ async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
         404: "nothing exists at this path; /docs lists all operations",
         405: f"{http.method[:20]} is not supported here",
     }.get(error.status_code, str(error.detail))
-    return _answered(http, Problem(slug_of_status(error.status_code), detail, headers=headers))
+    near = _paths_near(http) if error.status_code == 404 else ()
+    slug = slug_of_status(error.status_code)
+    return _answered(http, Problem(slug, detail, headers=headers, suggestions=near))
+
+
+def _paths_near(http: HttpRequest) -> tuple[str, ...]:
+    """Paths like the one that was asked for, of those that take no id."""
+    known = {path for router in _ROUTERS for path in _paths(router)}
+    return nearest(http.scope["path"], (path for path in known if "{" not in path))
+
+
+def _paths(router: APIRouter) -> list[str]:
+    return [route.path for route in router.routes if isinstance(route, APIRoute)]
 
 
 def _allowed(http: HttpRequest) -> list[str]:

@@ -24,7 +24,7 @@ from service.api.http.contract import (
 )
 from service.api.http.hub_models import with_hub_models
 from service.api.http.negotiation import preferred
-from service.api.http.problems import Problem
+from service.api.http.problems import none_of
 from service.api.http.queries import flat_fields, query_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
@@ -185,5 +185,4 @@ for _kind in CHART_KINDS.values():
 @router.api_route("/charts/{kind}", methods=["GET", "POST"], include_in_schema=False)
 async def no_chart(kind: str) -> Response:
     """An unknown kind of chart; the error lists the known ones."""
-    listed = ", ".join(CHART_KINDS)
-    raise Problem("not-found", f"there is no chart {kind[:100]!r}; choose from {listed}")
+    raise none_of("chart", "/v1/charts", kind, CHART_KINDS)

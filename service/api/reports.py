@@ -20,7 +20,7 @@ from service.api.http.contract import (
     query_of,
 )
 from service.api.http.hub_models import with_hub_models
-from service.api.http.problems import Problem, invalid
+from service.api.http.problems import invalid, none_of
 from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import TABLE, as_csv, wants_csv
@@ -89,7 +89,7 @@ async def get_report(http: HttpRequest, kind: Kind) -> Response:
 def _wanted(http: HttpRequest, kind: str) -> bool:
     """Whether a table is wanted, of a kind of report that there is."""
     if kind not in KINDS:
-        raise Problem("not-found", f"no such report; choose from {', '.join(KINDS)}")
+        raise none_of("report", "/v1/reports", kind, KINDS)
     return wants_csv(http.headers.get("accept", ""))
 
 

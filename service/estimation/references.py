@@ -6,11 +6,22 @@ HTTP, command line and workers alike.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    Tag,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from service.catalog.entries.specs import FIGURES
 from service.core.number_formats import NUMBER_FORMATS
@@ -22,6 +33,20 @@ class Request(BaseModel):
 
     # Of some hundred models, a process needs a few: each is built when it is first used.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedField:
+    """Marks a field of a question that has another name since a day (YYYY-MM-DD): use ``name``."""
+
+    name: str
+    since: str
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The schema of the field, which goes away."""
+        return {**handler(schema), "deprecated": True}
 
 
 class CatalogRequest(Request):

@@ -1,8 +1,10 @@
-"""Entries that a request names by an id that they had before: found, and said to be renamed."""
+"""Entries and fields that a request names as they were called before: found, and said to be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
@@ -12,6 +14,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning
 from service.estimation.answers import warning_entries
 from service.estimation.detail import WHOLE, Detail
+from service.estimation.references import RenamedField
 
 Asked = TypeVar("Asked", bound=BaseModel)
 Answered = TypeVar("Answered", bound=Mapping[str, Any])
@@ -35,21 +38,48 @@ _NAMED_BY: Mapping[str, str] = {
     "slow_memory": "memory-tiers",
     "tier": "memory-tiers",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedName:
+    """A field that has had another name: the old one, today's, and since when (YYYY-MM-DD)."""
+
+    old: str
+    new: str
+    since: str
+
+
 #: A field whose keys name accelerators.
 _BY_ACCELERATOR = "usd_per_accelerator_hour"
 #: No request names anything deeper; bodies of a batch have not been looked at yet.
 _DEEPEST = 12
 
 
-def renamed_in(request: BaseModel, snapshot: CatalogSnapshot) -> tuple[Renaming, ...]:
-    """Entries that a request names by a former id, each once, in the order of the request."""
+def renamed_in(request: BaseModel, snapshot: CatalogSnapshot) -> tuple[Renaming | RenamedName, ...]:
+    """What a request names as it was called before: its own fields first, then entries.
+
+    Each once, in the order of the request.
+    """
+    fields = _renamed_fields(type(request))
+    named = tuple(told for name, told in fields.items() if name in request.model_fields_set)
     if not snapshot.renamed:
-        return ()
+        return named
     found = (
         snapshot.renamed.get(collection, {}).get(name.casefold())
         for collection, name in _named(request)
     )
-    return tuple(dict.fromkeys(renaming for renaming in found if renaming is not None))
+    return (*named, *dict.fromkeys(renaming for renaming in found if renaming is not None))
+
+
+@cache
+def _renamed_fields(kind: type[BaseModel]) -> Mapping[str, RenamedName]:
+    """Fields of a question that have another name today."""
+    return {
+        name: RenamedName(name, told.name, told.since)
+        for name, field in kind.model_fields.items()
+        for told in field.metadata
+        if isinstance(told, RenamedField)
+    }
 
 
 def with_renamings(
@@ -68,7 +98,14 @@ def with_renamings(
     return answered
 
 
-def _warning(renaming: Renaming) -> EstimateWarning:
+def _warning(renaming: Renaming | RenamedName) -> EstimateWarning:
+    if isinstance(renaming, RenamedName):
+        return EstimateWarning(
+            "renamed_field",
+            f"the field {renaming.old} is called {renaming.new} since {renaming.since}: send it by "
+            "that name",
+            renaming.old,
+        )
     return EstimateWarning(
         "renamed_entry",
         f"{renaming.old!r} is called {renaming.new!r} since {renaming.since}: ask by that id",

@@ -21,6 +21,7 @@ from pydantic import (
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.years import HOURS_PER_MONTH
+from service.estimation.faults import fault
 from service.estimation.formatting import Units
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.requests import (
@@ -163,9 +164,8 @@ class ModelQuestion(Request):
             _ = self.asked
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            said = first["msg"].removeprefix("Value error, ")
             place = "" if first["type"] == "value_error" else f"{first['loc'][-1]}: "
-            raise ValueError(f"{place}{said}") from None
+            raise ValueError(f"{place}{fault(first)}") from None
         return self
 
     @property

@@ -67,19 +67,6 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\W\d]{1,4}\b|%|×)")
 #: Whole numbers below this are written without an exponent.
 _MOST_WRITTEN_OUT = 1e15
 
-#: What a validator says, and the same for readers of a form.
-_PLAINER = (
-    (
-        "Input should be a valid integer, unable to parse string as an integer",
-        "must be a whole number",
-    ),
-    ("Input should be a valid number, unable to parse string as a number", "must be a number"),
-    ("Input should be greater than or equal to", "must be at least"),
-    ("Input should be less than or equal to", "must be at most"),
-    ("Input should be ", "must be "),
-    (" as {'config': …} instead", " below instead"),
-)
-
 
 def rendered(template: str, up: str = "", **content: Any) -> str:
     """A page from its template; ``up`` leads from its address to the front page."""
@@ -185,8 +172,7 @@ def sources(*estimates: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _detail(error: FieldError, fields: Mapping[str, Any]) -> str:
     """What is wrong, as a reader of the form sees it, with where in a pasted config.json."""
     detail = error.detail
-    for said, meant in _PLAINER:
-        detail = detail.replace(said, meant)
+    detail = detail.replace(" as {'config': …} instead", " below instead")
     # What there is to choose stands in the form.
     detail = re.sub(r" \(known: [^)]*\)", "", detail)
     place = error.pointer.removeprefix("/model/config/")

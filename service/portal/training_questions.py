@@ -138,7 +138,7 @@ class TrainingPageRequest(ModelQuestion):
         """The search for better choices: what is learned stays, all else is searched."""
         return TrainingRecommendationRequest(
             model=self.asked_model,
-            run=RunRequest(
+            training=RunRequest(
                 tokens=self.tokens,
                 sequence_length=self.sequence_length,
                 global_batch_size=self.global_batch_size,

@@ -105,7 +105,7 @@ def _asked(
     models: Sequence[str],
     snapshot: CatalogSnapshot,
 ) -> tuple[tuple[str, str], ...]:
-    run, search = request.run, request.search
+    run, search = request.trained, request.search
     return (
         ("Models", listed(models)),
         ("Tokens of the run", f"{run.tokens:,.0f}"),

@@ -171,7 +171,7 @@ async def test_what_is_wrong_with_a_search_is_said(client, change, pointer):
 
 TRAINING = {
     "model": "llama-3.1-8b",
-    "run": {"tokens": 1e9, "sequence_length": 4096, "methods": "full,lora"},
+    "training": {"tokens": 1e9, "sequence_length": 4096, "methods": "full,lora"},
     "limits": {"days": 5},
     "search": {
         "accelerators": "nvidia-h100-sxm-80gb,amd-mi300x-192gb",
@@ -211,10 +211,11 @@ async def test_recommendations_of_training_have_their_documented_shape(client):
     ("change", "pointer"),
     [
         ({"model": "no-such-model"}, "/model"),
-        ({"model": "llama-3.1-8b", "models": ["llama-3.1-70b"]}, ""),
-        ({"run": {}}, "/run/tokens"),
-        ({"run": {"tokens": 1e9, "methods": ["prayer"]}}, "/run/methods/0"),
-        ({"run": {"tokens": 1e9, "optimizers": []}}, "/run/optimizers"),
+        ({"model": "llama-3.1-8b", "models": ["llama-3.1-70b"]}, "/model"),
+        ({"run": {"tokens": 1e9}}, "/training"),
+        ({"training": {}}, "/training/tokens"),
+        ({"training": {"tokens": 1e9, "methods": ["prayer"]}}, "/training/methods/0"),
+        ({"training": {"tokens": 1e9, "optimizers": []}}, "/training/optimizers"),
         ({"limits": {"days": 0.0}}, "/limits/days"),
         ({"limits": {"tpot_s": 1.0}}, "/limits/tpot_s"),
         ({"search": {"precisions": ["bf16", "awq-int4"]}}, "/search/precisions/1"),
@@ -283,7 +284,7 @@ async def test_a_report_has_no_other_forms(client):
         (
             "recommendations/training",
             {
-                "run": {"tokens": 1e9},
+                "training": {"tokens": 1e9},
                 "search": {"accelerator_counts": [128], "max_accelerators": 64},
             },
             "/search/accelerator_counts",

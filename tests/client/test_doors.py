@@ -29,7 +29,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     },
     "recommendations/training": {
         "model": "llama-3.1-8b",
-        "run": {"tokens": 1e9},
+        "training": {"tokens": 1e9},
         "search": {
             "accelerators": ["nvidia-h100-sxm-80gb"],
             "regions": ["country/SE"],

@@ -194,7 +194,7 @@ OF_ESTIMATES = frozenset({"serving.memory_tiers", "serving.offload", "serving.sp
 
 TRAINED: dict[str, Any] = {
     "model": "meta-llama/Llama-3.2-1B",
-    "run": {"tokens": 1e9, "sequence_length": 2048},
+    "training": {"tokens": 1e9, "sequence_length": 2048},
     "search": {
         "accelerators": [H100],
         "regions": [DE],
@@ -202,7 +202,7 @@ TRAINED: dict[str, Any] = {
         "precisions": ["bf16"],
     },
 }
-FAILING = {"run.failures": {"per_accelerator_day": 0.1}}
+FAILING = {"training.failures": {"per_accelerator_day": 0.1}}
 OF_TRAINING: Changes = {
     name: change
     for name, change in PLACED.items()
@@ -210,31 +210,34 @@ OF_TRAINING: Changes = {
 } | {
     "search.precisions": ({}, ["fp8"]),
     "limits.weight_bits_at_least": ({"search.precisions": None}, 12.0),
-    "limits.implied": ({"run.tokens": 1e13, "search.max_accelerators": 1}, False),
+    "limits.implied": ({"training.tokens": 1e13, "search.max_accelerators": 1}, False),
     "search.accelerator_counts": ({}, [1]),
     "limits.days": ({}, 0.01),
     "limits.kgco2e": ({}, 0.001),
     "limits.litres": ({}, 0.001),
     "limits.usd": ({}, 0.01),
-    "run.tokens": ({}, 2e9),
-    "run.sequence_length": ({}, 4096),
-    "run.global_batch_size": ({}, 64),
-    "run.methods": ({}, ["lora"]),
-    "run.lora_rank": ({"run.methods": ["lora"]}, 128),
-    "run.optimizers": ({}, ["adamw-8bit"]),
-    "run.framework": ({}, "torchtitan"),
-    "run.framework_version": ({"run.framework": "transformers"}, "4.40"),
-    "run.offload": ({}, True),
-    "run.host_memory_bytes": ({"run.offload": True}, 1e9),
-    "run.memory_tier.tier": (
-        {"run.offload": True, "run.memory_tier": {"tier": "ddr5-8ch", "capacity_bytes": 1e12}},
+    "training.tokens": ({}, 2e9),
+    "training.sequence_length": ({}, 4096),
+    "training.global_batch_size": ({}, 64),
+    "training.methods": ({}, ["lora"]),
+    "training.lora_rank": ({"training.methods": ["lora"]}, 128),
+    "training.optimizers": ({}, ["adamw-8bit"]),
+    "training.framework": ({}, "torchtitan"),
+    "training.framework_version": ({"training.framework": "transformers"}, "4.40"),
+    "training.offload": ({}, True),
+    "training.host_memory_bytes": ({"training.offload": True}, 1e9),
+    "training.memory_tier.tier": (
+        {
+            "training.offload": True,
+            "training.memory_tier": {"tier": "ddr5-8ch", "capacity_bytes": 1e12},
+        },
         "cxl-2.0-ddr5-direct",
     ),
-    "run.failures.per_accelerator_day": (FAILING, 0.5),
-    "run.failures.restart_s": (FAILING, 3000.0),
-    "run.failures.checkpoint_interval_s": (FAILING, 60.0),
-    "run.failures.checkpoint_write_s": (FAILING, 100.0),
-    "run.failures.other_losses_ratio": (FAILING, 0.3),
+    "training.failures.per_accelerator_day": (FAILING, 0.5),
+    "training.failures.restart_s": (FAILING, 3000.0),
+    "training.failures.checkpoint_interval_s": (FAILING, 60.0),
+    "training.failures.checkpoint_write_s": (FAILING, 100.0),
+    "training.failures.other_losses_ratio": (FAILING, 0.3),
 }
 #: What requests of their own ask, whose inputs are perturbed there.
 ASKED_ALONE = {
@@ -298,7 +301,7 @@ TRAINED_BESIDE: Changes = {
 }
 CASES: dict[str, tuple[dict[str, Any], Changes, frozenset[str]]] = {
     "recommendations": (SERVED, OF_SERVING, OF_ESTIMATES),
-    "recommendations/training": (TRAINED, OF_TRAINING, frozenset({"run.memory_tier"})),
+    "recommendations/training": (TRAINED, OF_TRAINING, frozenset({"training.memory_tier", "run"})),
 }
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from service.api.http.deprecation import deprecation_headers
 from service.catalog.entries.checks import check_documents
 from service.catalog.entries.references import Renaming
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.estimation.renamed import renamed_in
+from service.estimation.renamed import RenamedName, renamed_in
 from service.estimation.use_cases import USE_CASES
 from tests.catalog.examples import accelerator, small_catalog
 
@@ -83,3 +84,25 @@ def test_former_ids_find_the_entry_and_belong_to_one_alone() -> None:
     assert [error.pointer for error in check_documents(catalog, {})] == [
         "/former_ids/acme-one-80gb"
     ]
+
+
+def test_a_renamed_field_asks_the_same_and_is_told(packaged_snapshot: CatalogSnapshot) -> None:
+    use_case = USE_CASES["recommendations/training"]
+    whole = {
+        "model": ASKED["model"],
+        "search": {"accelerators": [NEW], "regions": ["country/SE"], "max_accelerators": 1},
+    }
+    run = {"tokens": 1e7, "methods": ["qlora"]}
+    now, then = (
+        use_case.compute(use_case.request.model_validate(whole | {name: run}), packaged_snapshot)
+        for name in ("training", "run")
+    )
+    told = [one for one in then["warnings"] if one["code"] == "renamed_field"]
+    assert [one["pointer"] for one in told] == ["/run"]
+    assert {**then, "warnings": None} == {**now, "warnings": None}
+    headers = deprecation_headers([RenamedName("run", "training", "2026-11-23")])
+    assert headers["Deprecation"] == "@1795392000"
+    assert headers["Sunset"] == "Tue, 23 Nov 2027 00:00:00 GMT"
+    schema = use_case.request.model_json_schema()["properties"]
+    assert schema["run"]["deprecated"]
+    assert "deprecated" not in schema["training"]

@@ -261,7 +261,7 @@ def runs(draw):
     """Searches of training runs, small enough to compare."""
     return {
         "model": draw(st.sampled_from(("meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"))),
-        "run": {
+        "training": {
             "tokens": draw(st.floats(1e8, 1e12)),
             "sequence_length": draw(st.sampled_from((512, 4096, 32768))),
             "global_batch_size": draw(st.sampled_from((8, 64, 256))),

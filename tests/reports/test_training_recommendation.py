@@ -19,7 +19,7 @@ from tests.reports.test_recommendation import Page, packed, texts
 
 BODY: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B",
-    "run": {"tokens": 1e9, "methods": ["full", "lora"]},
+    "training": {"tokens": 1e9, "methods": ["full", "lora"]},
     "limits": {"days": 4.0},
     "search": {
         "accelerators": ["nvidia-h100-sxm-80gb", "amd-mi300x-192gb"],

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from service.api.catalog.writing import schemas_of
 from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import ITEM_PROBLEMS, Operations, path_parameter
-from service.api.http.problems import Problem
+from service.api.http.problems import none_of
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
 from service.catalog.entries.documents import COLLECTIONS
@@ -44,7 +44,7 @@ async def get_schema(http: HttpRequest) -> Response:
     known = {name: form for name, form in schemas_of(http).items() if name in COLLECTIONS}
     collection: str = http.path_params["collection"]
     if collection not in known:
-        raise Problem("not-found", f"no such collection; choose from {', '.join(sorted(known))}")
+        raise none_of("collection", "/v1/catalog/schemas", collection, sorted(known))
     schema: Any = known[collection].schema
     tag = entity_tag(await current_snapshot(http), "schemas", collection)
     return confirmed_or(

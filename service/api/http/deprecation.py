@@ -8,6 +8,7 @@ from email.utils import format_datetime
 from urllib.parse import quote
 
 from service.catalog.entries.references import Renaming
+from service.estimation.renamed import RenamedName
 
 #: What is deprecated works at least so long; docs/stability.md promises it.
 KEPT_FOR = timedelta(days=365)
@@ -15,8 +16,8 @@ KEPT_FOR = timedelta(days=365)
 POLICY = "/docs/stability"
 
 
-def deprecation_headers(renamings: Iterable[Renaming]) -> Mapping[str, str]:
-    """Headers of an answer to a question that names entries by former ids; none without any.
+def deprecation_headers(renamings: Iterable[Renaming | RenamedName]) -> Mapping[str, str]:
+    """Headers of an answer to a question that names entries or fields as before; none without any.
 
     ``Deprecation`` says since when, ``Sunset`` until when the first of them works at least, and
     ``Link`` leads to the policy and to the entries of today.
@@ -25,7 +26,11 @@ def deprecation_headers(renamings: Iterable[Renaming]) -> Mapping[str, str]:
     if not found:
         return {}
     since = min(datetime.fromisoformat(one.since).replace(tzinfo=UTC) for one in found)
-    links = (f'</v1/{one.collection}/{quote(one.new)}>; rel="successor-version"' for one in found)
+    links = (
+        f'</v1/{one.collection}/{quote(one.new)}>; rel="successor-version"'
+        for one in found
+        if isinstance(one, Renaming)
+    )
     policy = (f'<{POLICY}>; rel="{relation}"; type="text/html"' for relation in _RELATIONS)
     return {
         "Deprecation": f"@{since.timestamp():.0f}",

@@ -4,24 +4,84 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, get_args
 
 from typing_extensions import TypeAliasType
 
+from service.descriptions import descriptions
 from service.estimation.nearest import hint, nearest
-from service.estimation.references import Request
+from service.estimation.references import CatalogRequest, Request
 
 _QUOTED = re.compile(r"'([^']*)'")
 #: So many fields are listed where none is near; objects have fewer.
 _MOST_LISTED = 40
 
 
-def unknown_field(name: str, known: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """What to say of a field that does not exist, and which ones may have been meant."""
+#: Endings of names that are in another unit than all names here, with what is to be said of it.
+_OTHER_UNITS = (
+    (re.compile(r"_(ms|us|ns|millis\w*)$"), "times are in seconds"),
+    (re.compile(r"_([kmgt]i?b|[kmgt]igabytes?)$", re.IGNORECASE), "sizes are in bytes"),
+    (re.compile(r"(^|_)(eur|gbp|chf|jpy|cny|currency)(_|$)"), "money is in US dollars"),
+    (re.compile(r"_percent$"), "shares are ratios from 0 to 1"),
+)
+#: No request has fields deeper than this below the place where one of them was sent.
+_DEEPEST = 3
+
+
+def unknown_field(
+    name: str, known: Iterable[str], below: Mapping[str, str] | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """What to say of a field that does not exist, and which ones may have been meant.
+
+    Parameters
+    ----------
+    name
+        What was sent.
+    known
+        Fields that there are at its place.
+    below
+        Paths of fields of objects at its place, by name.
+    """
     fields = sorted(known)
+    path = (below or {}).get(name)
+    if path is not None:
+        return f"unknown field; did you mean {path}?", (path,)
     near = nearest(name, fields)
     listed = f" (known: {', '.join(fields[:_MOST_LISTED])})" if fields and not near else ""
-    return f"unknown field{hint(near)}{listed}", near
+    unit = next((f", {told}" for other, told in _OTHER_UNITS if other.search(name)), "")
+    return f"unknown field{unit}{hint(near)}{listed}", near
+
+
+def required_field(model: type[Request], place: Sequence[str | int]) -> str:
+    """What to say of a field that is missing: that it is required, and what it is."""
+    name = str(place[-1])
+    told = next((said for one in requests_at(model, place[:-1]) if (said := _what(one, name))), "")
+    return f"is required ({told})" if told else "is required"
+
+
+def _what(model: type[Request], name: str) -> str:
+    """The first part of a field's description."""
+    return re.split(r"(?<!e\.g)\. |; |\.$", descriptions(model).get(name, ""))[0]
+
+
+@cache
+def paths_below(model: type[Request]) -> Mapping[str, str]:
+    """Paths of the fields of objects within a request, by name; of several the shortest."""
+    found: dict[str, str] = {}
+    level: list[tuple[str, type[Request]]] = [("", model)]
+    for _ in range(_DEEPEST):
+        level = [
+            (f"{before}{name}.", inner)
+            for before, holder in level
+            for name, field in holder.model_fields.items()
+            for inner in _requests_in(field.annotation)
+            if not issubclass(inner, CatalogRequest)
+        ]
+        for before, inner in level:
+            for name in inner.model_fields:
+                found.setdefault(name, f"{before}{name}")
+    return found
 
 
 def choices_near(error: Mapping[str, Any]) -> tuple[str, ...]:
@@ -35,6 +95,11 @@ def choices_near(error: Mapping[str, Any]) -> tuple[str, ...]:
 
 def fields_at(model: type[Request], place: Sequence[str | int]) -> frozenset[str]:
     """Fields that requests have at a place, whichever of several kinds of object is meant there."""
+    return frozenset(name for one in requests_at(model, place) for name in one.model_fields)
+
+
+def requests_at(model: type[Request], place: Sequence[str | int]) -> set[type[Request]]:
+    """Kinds of object that may stand at a place of a request."""
     here = {model}
     for part in place:
         holding = [one for one in here if part in one.model_fields]
@@ -44,7 +109,7 @@ def fields_at(model: type[Request], place: Sequence[str | int]) -> frozenset[str
                 for one in holding
                 for inner in _requests_in(one.model_fields[str(part)].annotation)
             }
-    return frozenset(name for one in here for name in one.model_fields)
+    return here
 
 
 def _requests_in(annotation: Any) -> Iterator[type[Request]]:

@@ -12,9 +12,17 @@ import orjson
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from service.api.http.meant import choices_near, fields_at, unknown_field
+from service.api.http.meant import (
+    choices_near,
+    fields_at,
+    paths_below,
+    required_field,
+    unknown_field,
+)
 from service.catalog.entries.references import UnknownReference
 from service.core.errors import HeadroomError
+from service.estimation.faults import corrections, fault
+from service.estimation.nearest import nearest
 from service.estimation.references import TAGS, Request
 from service.estimation.rejection import FieldError
 
@@ -158,6 +166,8 @@ PROBLEM_TYPES = {
         ),
     )
 }
+#: Fields that an object is told to have, where something else was sent.
+_MOST_SHOWN = 4
 #: Of bodies, whose fields have no other names than those of their model.
 _NO_NAMES: Mapping[tuple[str, ...], str] = MappingProxyType({})
 _BY_STATUS = {kind.status: kind.slug for kind in reversed(PROBLEM_TYPES.values())}
@@ -232,6 +242,14 @@ def not_found(what: str, path: str, unknown: UnknownReference) -> Problem:
     return Problem("not-found", f"no such {what}{unknown.hint}", suggestions=links)
 
 
+def none_of(what: str, path: str, given: str, known: Iterable[str]) -> Problem:
+    """The problem of a name that is none of those that stand under a path."""
+    names = tuple(known)
+    detail = f"no such {what}; choose from {', '.join(names)}"
+    near = nearest(given, names)
+    return Problem("not-found", detail, suggestions=(f"{path}/{quote(one)}" for one in near))
+
+
 def slug_of_status(status: int) -> str:
     """The general kind of problem for an HTTP status."""
     return _BY_STATUS.get(status, "internal-error" if status >= 500 else "invalid-request")
@@ -269,28 +287,36 @@ def validation_problem(
     listed = error.error_count() <= _MOST_LISTED
     details = error.errors(include_url=False, include_input=listed)
     if any(item["type"] == "json_invalid" for item in details):
-        return Problem("malformed-json", details[0]["msg"])
+        return Problem("malformed-json", fault(details[0]))
     found: list[FieldError] = []
     for item in details:
         place = tuple(part for part in item["loc"] if part not in TAGS)
         flat = names.get(tuple(str(part) for part in place))
         pointer = f"/{flat}" if flat else "".join(f"/{_escape(part)}" for part in place)
-        detail = _printable(item["msg"].removeprefix("Value error, "))
+        detail = _printable(fault(item))
         if not place:
             pointer = _leading_field(detail, model, names)
-        near = tuple(item.get("ctx", {}).get("suggestions", ())) or choices_near(item)
+        near = tuple(item.get("ctx", {}).get("suggestions", ()))
+        near = near or corrections(item) or choices_near(item)
+        if item["type"] == "model_type" and item.get("input") is not None:
+            some = ", ".join(sorted(fields_at(model, place))[:_MOST_SHOWN])
+            detail = f"{detail} with fields such as {some}" if some else detail
+        if item["type"] == "missing":
+            detail = required_field(model, place)
         if item["type"] == "extra_forbidden" and len(found) < _MOST_LISTED:
-            detail, near = unknown_field(str(place[-1]), fields_at(model, place[:-1]))
+            below = paths_below(model) if len(place) == 1 else None
+            detail, near = unknown_field(str(place[-1]), fields_at(model, place[:-1]), below)
         found.append(FieldError(pointer, detail, suggestions=near))
     return invalid(found)
 
 
 def _leading_field(detail: str, model: type[Request], names: Mapping[tuple[str, ...], str]) -> str:
-    """Pointer to the field that a message about the whole request begins with; "" without one."""
-    path = tuple(detail.split(maxsplit=1)[0].rstrip(",:;").split(".")) if detail.strip() else ()
-    if not all(name in fields_at(model, path[:at]) for at, name in enumerate(path)):
-        return ""
-    return f"/{names[path]}" if path in names else "".join(f"/{name}" for name in path)
+    """Pointer to the first field that a message about the whole request names; "" without one."""
+    for word in detail.split():
+        path = tuple(word.strip(",:;()").split("."))
+        if all(name in fields_at(model, path[:at]) for at, name in enumerate(path)):
+            return f"/{names[path]}" if path in names else "".join(f"/{name}" for name in path)
+    return ""
 
 
 def _escape(part: str | int) -> str:

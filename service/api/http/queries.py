@@ -134,9 +134,8 @@ def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> d
 def _unknown(name: str, known: Iterable[str]) -> FieldError:
     """The error of a parameter that does not exist."""
     near = nearest(name, known)
-    listed = ", ".join(sorted(known)) or "none"
-    detail = f"unknown parameter{hint(near)} (known: {listed})"
-    return FieldError(f"/{name[:100]}", detail, suggestions=near)
+    listed = "" if near else f" (known: {', '.join(sorted(known)) or 'none'})"
+    return FieldError(f"/{name[:100]}", f"unknown parameter{hint(near)}{listed}", suggestions=near)
 
 
 def _check_count(query: QueryParams) -> None:

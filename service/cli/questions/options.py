@@ -269,7 +269,7 @@ def _limit_options(limits: Iterable[Limit]) -> tuple[Option, ...]:
 
 DEPLOYMENT_LIMIT_OPTIONS = _limit_options(DEPLOYMENT_LIMITS)
 RUN = tuple(
-    Option((f"--{name.replace('_', '-')}",), kind, text, ("run", place), _TRAINING)
+    Option((f"--{name.replace('_', '-')}",), kind, text, ("training", place), _TRAINING)
     for name, place, kind, text in (
         ("tokens", "tokens", float, "Tokens of the whole run."),
         ("sequence_length", "sequence_length", int, "Tokens per sequence."),

@@ -28,7 +28,7 @@ def resolve_limits(
     """
     if asked is None:
         return ()
-    given = asked.model_dump(exclude_none=True)
+    given = asked.by_name()
     if not given:
         problems.add("/limits", "name at least one time, e.g. {'ttft_p99_s': 2.0}")
     for name in given:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import ConfigDict, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import (
@@ -13,6 +14,7 @@ from service.estimation.measurements.quantities import (
     names_of,
     quantity_of,
 )
+from service.estimation.nearest import nearest
 from service.estimation.requests import EXAMPLE_DEPLOYMENT
 from service.estimation.training.requests import EXAMPLE_TRAINING
 
@@ -58,6 +60,9 @@ class MeasurementRequest(MeasurementDocument):
             try:
                 quantity_of(name, info.data["kind"])
             except NotEstimated as unknown:
-                known = ", ".join(names_of(info.data["kind"]))
-                raise ValueError(f"{unknown} (known are {known})") from None
+                known = names_of(info.data["kind"])
+                near = nearest(name, known)
+                listed = "" if near else f" (known are {', '.join(known)})"
+                told = {"text": f"{unknown}{listed}", "suggestions": near}
+                raise PydanticCustomError("unknown_quantity", "{text}", told) from None
         return given

@@ -24,6 +24,7 @@ from service.core.engines import (
     release_of,
 )
 from service.core.errors import InvalidInput
+from service.estimation.faults import fault
 from service.estimation.inference.filling import MOST
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.mended import mended
@@ -203,6 +204,6 @@ def _changed(value: Any, place: tuple[str | int, ...], new: int | None) -> Any:
 
 
 def _first(invalid: ValidationError) -> NotUnderstood:
-    error = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
+    error = invalid.errors(include_url=False, include_input=False)[0]
     place = "".join(f"/{part}" for part in error["loc"] if part not in TAGS)
-    return NotUnderstood(place[:200], error["msg"].removeprefix("Value error, ")[:300])
+    return NotUnderstood(place[:200], fault(error)[:300])

@@ -17,6 +17,7 @@ from pydantic import (
 from service.estimation.detail import FieldPaths, including
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.requests import PlacedRequest
+from service.estimation.percentiles import Percentile
 from service.estimation.recommendations.place_requests import (
     OwnershipRequest,
     RulesLimit,
@@ -172,9 +173,9 @@ class LimitsRequest(Request):
 class PercentileLimitsRequest(LimitsRequest):
     """Hard limits, of which those of times hold for a percentile; null means no limit."""
 
-    percentile: Literal["mean", "p50", "p95", "p99"] = "mean"
+    percentile: Percentile = "mean"
     """What of ttft_s, tpot_s and e2e_s is limited: means, or percentiles over requests that arrive
-    at workload.requests_per_s."""
+    at workload.requests_per_s. 95 is understood as p95."""
 
 
 class DecisionLimitsRequest(PercentileLimitsRequest):

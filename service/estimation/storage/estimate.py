@@ -69,7 +69,7 @@ def near_memory_answer(
     tier = problems.attempt("/tier", lambda: snapshot.find("memory-tiers", request.tier))
     model = _model("/model", request.model, snapshot, problems)
     if (request.model is None) == (request.stored_bytes is None):
-        problems.add("", "give either a model or stored_bytes")
+        problems.add("/model", "give either a model or stored_bytes")
     accelerator = _accelerator(request, model, problems, snapshot)
     problems.stop_if_any()
     assert tier is not None  # noqa: S101 - an unknown one is a noted problem

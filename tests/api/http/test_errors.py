@@ -326,7 +326,7 @@ DOORS = [
     ("/v1/charts/sensitivity", MAIN),
     ("/v1/social-licence", {}),
     ("/v1/recommendations", {"model": "llama-3.1-8b"}),
-    ("/v1/recommendations/training", {"model": "llama-3.1-8b", "run": {"tokens": 1e9}}),
+    ("/v1/recommendations/training", {"model": "llama-3.1-8b", "training": {"tokens": 1e9}}),
     ("/v1/compare", {"models": ["llama-3.1-8b"], "accelerators": ["h100"]}),
 ]
 
@@ -388,7 +388,81 @@ async def test_what_is_not_found_has_links_to_what_is(client, path):
 
 
 async def test_a_framework_that_does_not_exist_is_refused(client):
-    asked = {"model": "llama-3.1-8b", "run": {"tokens": 1e9, "framework": "torchtitn"}}
+    asked = {"model": "llama-3.1-8b", "training": {"tokens": 1e9, "framework": "torchtitn"}}
     body = problem(await client.post("/v1/recommendations/training", json=asked), 422)
-    assert body["errors"][0]["pointer"] == "/run/framework"
+    assert body["errors"][0]["pointer"] == "/training/framework"
     assert body["errors"][0]["suggestions"][0] == "torchtitan"
+
+
+SENT = "/v1/estimates/inference"
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer", "detail", "suggestions"),
+    [
+        ({"accelerator_count": "8"}, "/accelerator_count", "without quotation marks", ["8"]),
+        ({"accelerator_count": 2.5}, "/accelerator_count", "a whole number, not 2.5", []),
+        ({"accelerator_count": True}, "/accelerator_count", "not true or false", []),
+        ({"model": None}, "/model", "must not be null", []),
+        ({"precision": "fp8"}, "/precision", "an object with fields such as activations", []),
+        ({"as_of": "22.11.2026"}, "/as_of", "year-month-day", ["2026-11-22"]),
+        ({"as_of": "2026-02-30"}, "/as_of", "a day of the calendar", []),
+        ({"workload": {"input_tokens": -5}}, "/workload/input_tokens", "must be at least 1", []),
+        ({"workload": {"input_tokens": 10**12}}, "/workload/input_tokens", "10,000,000", []),
+        ({"limits": {"ttft_ms": 500}}, "/limits/ttft_ms", "times are in seconds", ["ttft_s"]),
+        ({"input_tokens": 512}, "/input_tokens", "workload", ["workload.input_tokens"]),
+        ({"cost": {"currency": "EUR"}}, "/cost/currency", "money is in US dollars", []),
+        ({"limits": {"percentile": 0.95}}, "/limits/percentile", "would be p95", ["p95"]),
+        ({"limits": {"percentile": 90}}, "/limits/percentile", "p90 is not computed", ["p95"]),
+        (
+            {"limits": {"percentile": 95, "ttft_s": 1.0, "ttft_p95_s": 2.0}},
+            "/limits",
+            "limited twice",
+            [],
+        ),
+        ({"calibration": "owned"}, "/calibration", "must be own or published", ["own"]),
+    ],
+)
+async def test_what_is_wrong_is_said_beside_its_field(client, change, pointer, detail, suggestions):
+    body = problem(await client.post(SENT, json=MAIN | change), 422)
+    [error] = body["errors"]
+    assert error["pointer"] == pointer
+    assert detail in error["detail"]
+    assert error.get("suggestions", [])[: len(suggestions) or None] == suggestions
+    assert "Input should" not in error["detail"]
+
+
+async def test_a_missing_field_says_what_it_is(client):
+    asked = {name: value for name, value in MAIN.items() if name != "region"}
+    [error] = problem(await client.post(SENT, json=asked), 422)["errors"]
+    assert error["detail"].startswith("is required (Cloud region, country")
+
+
+async def test_an_empty_body_is_called_empty(client):
+    headers = {"Content-Type": "application/json"}
+    body = problem(await client.post(SENT, content=b"", headers=headers), 422)
+    assert body["detail"] == "the body is empty; send a JSON object"
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [
+        ("/v1/acelerators", "/v1/accelerators"),
+        ("/v1/charts/rooflin", "/v1/charts/roofline"),
+        ("/v1/reports/csrdd", "/v1/reports/csrd"),
+        ("/v1/catalog/schemas/accelerator", "/v1/catalog/schemas/accelerators"),
+    ],
+)
+async def test_a_path_that_is_nearly_right_is_suggested(client, path, near):
+    assert problem(await client.get(path), 404)["suggestions"][0] == near
+
+
+@pytest.mark.parametrize("percentile", [95, 95.0, "95", "P95", "p95", "95th"])
+async def test_a_percentile_is_understood_as_people_write_it(client, percentile):
+    limits = {"percentile": percentile, "ttft_s": 2.0}
+    answers = [
+        (await client.post(SENT, json=MAIN | {"limits": asked})).json()["goodput"]
+        for asked in (limits, {"ttft_p95_s": 2.0})
+    ]
+    assert answers[0] == answers[1]
+    assert answers[0]["limits"][0]["name"] == "ttft_p95_s"

@@ -412,7 +412,7 @@ async def test_recommended_runs_lead_to_their_own_pages(client):
     assert len(links) >= 2
     body = {
         "model": "llama-3.1-8b",
-        "run": {"tokens": 2e9, "sequence_length": 8192},
+        "training": {"tokens": 2e9, "sequence_length": 8192},
         "limits": {"days": 3},
         "search": {"max_accelerators": 64},
         "include": ["estimates"],

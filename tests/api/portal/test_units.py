@@ -59,13 +59,13 @@ async def test_times_hold_for_a_share_of_requests_that_arrive(client):
 
 def test_training_may_be_anything_that_the_api_can_recommend(packaged_snapshot):
     usual = TrainingPageRequest(weights="bf16").recommendation(packaged_snapshot)
-    assert usual.run.methods == ["full"]
-    assert usual.run.optimizers == ["adamw"]
+    assert usual.trained.methods == ["full"]
+    assert usual.trained.optimizers == ["adamw"]
     free = TrainingPageRequest(
         any_method=True, any_optimizer=True, any_format=False, weights="bf16", it_power_kw=20.0
     ).recommendation(packaged_snapshot)
-    assert free.run.methods == ["full", "lora", "qlora"]
-    assert len(free.run.optimizers) > len(usual.run.optimizers)
+    assert free.trained.methods == ["full", "lora", "qlora"]
+    assert len(free.trained.optimizers) > len(usual.trained.optimizers)
     assert (usual.search.precisions, free.search.precisions) == (None, ["bf16"])
     assert free.limits.it_power_w == 20_000.0
 

@@ -82,7 +82,7 @@ def test_every_limit_of_a_run_that_is_set_is_held_against_each_choice(packaged_s
         TrainingRecommendationRequest.model_validate(
             {
                 "model": "meta-llama/Llama-3.1-8B",
-                "run": {"tokens": 1e9},
+                "training": {"tokens": 1e9},
                 "limits": wide,
                 "search": {"max_accelerators": 8, "regions": ["aws/us-east-1"]},
             }
@@ -162,7 +162,7 @@ def test_percentiles_of_a_comparison_need_arrivals():
 def test_weights_of_runs_have_as_many_bits_as_asked(packaged_snapshot):
     body = {
         "model": "meta-llama/Llama-3.1-8B",
-        "run": {"tokens": 1e9, "methods": ["full", "qlora"], "framework": "peft"},
+        "training": {"tokens": 1e9, "methods": ["full", "qlora"], "framework": "peft"},
         "limits": {"weight_bits_at_least": 8},
         "search": {"accelerators": ["nvidia-h100-sxm-80gb"], "max_accelerators": 8},
     }
@@ -173,14 +173,14 @@ def test_weights_of_runs_have_as_many_bits_as_asked(packaged_snapshot):
         assert choice["candidate"]["training"]["method"] == "full"
         held = {one["name"]: one for one in choice["limits"]}
         assert held["weight_bits_at_least"]["value"] >= 8.0
-    body["run"]["methods"] = ["qlora"]
+    body["training"]["methods"] = ["qlora"]
     with pytest.raises(Rejected) as refused:
         training_recommendation_answer(
             TrainingRecommendationRequest.model_validate(body), packaged_snapshot
         )
     (error,) = refused.value.errors
     assert error.pointer == "/limits/weight_bits_at_least"
-    assert "run.methods" in error.detail
+    assert "training.methods" in error.detail
 
 
 EUROPE = ["aws/eu-north-1", "aws/eu-west-3", "country/SE"]
@@ -212,7 +212,7 @@ def test_exclusions_of_runs_add_up(packaged_snapshot):
         TrainingRecommendationRequest.model_validate(
             {
                 "model": "meta-llama/Llama-3.1-8B",
-                "run": {"tokens": 1e9, "global_batch_size": 12},
+                "training": {"tokens": 1e9, "global_batch_size": 12},
                 "limits": {"days": 4.0, "usd": 3000.0},
                 "search": {"max_accelerators": 8, "regions": EUROPE},
             }

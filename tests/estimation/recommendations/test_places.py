@@ -181,7 +181,7 @@ def test_tightening_the_noise_that_is_heard_adds_no_survivor(packaged_snapshot):
 def test_training_takes_the_same_limits(packaged_snapshot):
     body = {
         "model": "meta-llama/Llama-3.1-8B",
-        "run": {"tokens": 1e8, "global_batch_size": 64},
+        "training": {"tokens": 1e8, "global_batch_size": 64},
         "limits": LIMITS | {"site": {"rack_kw": 50.0}, "usd_per_month": 1e6},
         "search": {
             "accelerators": ["nvidia-h100-sxm-80gb"],

@@ -176,7 +176,7 @@ def test_a_7b_adapter_is_trained_on_a_card_of_24_gb_within_a_day(packaged_snapsh
     request = TrainingRecommendationRequest.model_validate(
         {
             "model": "meta-llama/Llama-3.1-8B",
-            "run": {
+            "training": {
                 "tokens": 5e6,
                 "sequence_length": 1024,
                 "methods": ["qlora"],
@@ -205,7 +205,7 @@ def test_8b_on_15_trillion_tokens_is_as_fast_as_benchmarks_and_no_slower_than_th
     request = TrainingRecommendationRequest.model_validate(
         {
             "model": "meta-llama/Llama-3.1-8B",
-            "run": {
+            "training": {
                 "tokens": 15e12,
                 "sequence_length": 8192,
                 "global_batch_size": 2048,
@@ -280,7 +280,7 @@ def test_adapters_of_a_180b_model_are_trained_on_two_cards_of_80_gb(packaged_sna
     request = TrainingRecommendationRequest.model_validate(
         {
             "model": "tiiuae/falcon-180B",
-            "run": {
+            "training": {
                 "tokens": 5e6,
                 "sequence_length": 512,
                 "global_batch_size": 16,
@@ -366,7 +366,7 @@ def test_an_adapter_of_an_hour_takes_one_card(packaged_snapshot):
     request = TrainingRecommendationRequest.model_validate(
         {
             "model": "meta-llama/Llama-3.1-8B",
-            "run": {"tokens": 5e7, "sequence_length": 2048, "methods": ["lora"]},
+            "training": {"tokens": 5e7, "sequence_length": 2048, "methods": ["lora"]},
             "limits": {"usd": 50},
             "search": {"accelerators": [H100, A100, "nvidia-l40s-48gb", "nvidia-b200-sxm-180gb"]},
         }

@@ -20,7 +20,7 @@ from tests.estimation.recommendations.row_footprints import row_footprint, stres
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {
     "model": MODEL,
-    "run": {"tokens": 2e9, "sequence_length": 4096, "global_batch_size": 64},
+    "training": {"tokens": 2e9, "sequence_length": 4096, "global_batch_size": 64},
     "limits": {"days": 10.0},
     "search": {
         "accelerators": ["nvidia-h100-sxm-80gb", "nvidia-l40s-48gb", "amd-mi300x-192gb"],
@@ -47,7 +47,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
     ]
     request = asked(
         model=model,
-        run=SMALL["run"] | {"methods": ["full", "lora"], "offload": True},
+        training=SMALL["training"] | {"methods": ["full", "lora"], "offload": True},
         search=SMALL["search"] | {"accelerators": accelerators, "max_accelerators": 32},
     )
     search = resolve_training_search(request, packaged_snapshot)
@@ -234,8 +234,11 @@ def test_a_further_accelerator_changes_nobodys_order(packaged_snapshot):
 def test_more_tokens_never_cost_less(packaged_snapshot):
     costs = []
     for times in (1.0, 2.0, 8.0):
-        run = SMALL["run"] | {"tokens": times * SMALL["run"]["tokens"], "global_batch_size": 128}
-        choices = training_recommendation_answer(asked(run=run, limits={}), packaged_snapshot)[
+        run = SMALL["training"] | {
+            "tokens": times * SMALL["training"]["tokens"],
+            "global_batch_size": 128,
+        }
+        choices = training_recommendation_answer(asked(training=run, limits={}), packaged_snapshot)[
             "choices"
         ]
         cheapest = next(one for one in choices if "cheapest" in one["priorities"])
@@ -260,7 +263,7 @@ def test_where_nothing_can_be_laid_out_no_closest_one_is_promised(packaged_snaps
         "accelerator_counts": [16384],
         "regions": ["aws/us-east-1"],
     }
-    asked = {"model": "llama-3.1-8b", "run": {"tokens": 1e12}, "search": search}
+    asked = {"model": "llama-3.1-8b", "training": {"tokens": 1e12}, "search": search}
     answer = training_recommendation_answer(
         TrainingRecommendationRequest.model_validate(asked), packaged_snapshot
     )
@@ -275,7 +278,7 @@ def test_what_does_not_even_hold_the_states_lacks_memory(packaged_snapshot):
     answer = training_recommendation_answer(
         asked(
             model="meta-llama/Llama-3.1-70B",
-            run=SMALL["run"] | {"offload": False},
+            training=SMALL["training"] | {"offload": False},
             search=search,
         ),
         packaged_snapshot,
@@ -288,9 +291,11 @@ def test_what_does_not_even_hold_the_states_lacks_memory(packaged_snapshot):
 
 
 def test_a_run_that_failures_never_let_end_is_no_choice(packaged_snapshot):
-    run = SMALL["run"] | {"failures": {"per_accelerator_day": 900.0, "checkpoint_interval_s": 1e6}}
+    run = SMALL["training"] | {
+        "failures": {"per_accelerator_day": 900.0, "checkpoint_interval_s": 1e6}
+    }
     answer = training_recommendation_answer(
-        asked(run=run, limits={"implied": False}), packaged_snapshot
+        asked(training=run, limits={"implied": False}), packaged_snapshot
     )
     assert answer["choices"] == []
     (never,) = [one for one in answer["excluded"] if one["limit"] == "makes_progress"]
@@ -323,7 +328,7 @@ def test_a_7b_model_is_fine_tuned_as_people_do(packaged_snapshot):
             TrainingRecommendationRequest.model_validate(
                 {
                     "model": "meta-llama/Llama-2-7b",
-                    "run": run | {"methods": [method]},
+                    "training": run | {"methods": [method]},
                     "search": {
                         "accelerators": [accelerator],
                         "regions": ["country/US"],
@@ -349,14 +354,14 @@ def test_the_usual_batch_lets_short_runs_have_steps(packaged_snapshot):
         (1e6, 2048, 1),
         (1.0, 4096, 1),
     ):
-        request = asked(run={"tokens": tokens, "sequence_length": sequence_length})
+        request = asked(training={"tokens": tokens, "sequence_length": sequence_length})
         search = resolve_training_search(request, packaged_snapshot)
         assert search.demand.global_batch_sequences == sequences
 
 
 def test_long_sequences_are_shared_among_ranks(packaged_snapshot):
     run = {"tokens": 1e9, "sequence_length": 131_072, "global_batch_size": 8}
-    answer = training_recommendation_answer(asked(run=run, limits={}), packaged_snapshot)
+    answer = training_recommendation_answer(asked(training=run, limits={}), packaged_snapshot)
     assert any(one["parallelism"]["context"] > 1 for one in answer["front"])
 
 
@@ -377,7 +382,7 @@ def test_contradictions_are_named():
 def test_what_has_no_kernels_for_a_method_is_counted(packaged_snapshot):
     answer = training_recommendation_answer(
         asked(
-            run=SMALL["run"] | {"methods": ["qlora"]},
+            training=SMALL["training"] | {"methods": ["qlora"]},
             search=SMALL["search"]
             | {"accelerators": ["amd-mi300x-192gb", "google-tpu-v5p"], "precisions": None},
         ),
@@ -390,7 +395,7 @@ def test_what_has_no_kernels_for_a_method_is_counted(packaged_snapshot):
 def test_a_batch_that_does_not_divide_among_ranks_is_said(packaged_snapshot):
     answer = training_recommendation_answer(
         asked(
-            run=SMALL["run"] | {"global_batch_size": 7},
+            training=SMALL["training"] | {"global_batch_size": 7},
             search=SMALL["search"] | {"accelerator_counts": [8, 16]},
         ),
         packaged_snapshot,
@@ -410,7 +415,7 @@ def test_the_layout_of_llama_3_405b_is_chosen(packaged_snapshot):
     # (Grattafiori et al., 2024, table 4; model card).
     request = asked(
         model="meta-llama/Llama-3.1-405B",
-        run={
+        training={
             "tokens": 15.6e12,
             "sequence_length": 8192,
             "global_batch_size": 2048,
@@ -446,7 +451,7 @@ def test_a_run_on_98304_accelerators_has_a_layout_with_as_many(packaged_snapshot
     # As many H100 as one site has trained with (xAI, Colossus, 2024, about 100,000).
     request = asked(
         model="meta-llama/Llama-3.1-405B",
-        run={
+        training={
             "tokens": 15.6e12,
             "sequence_length": 8192,
             "global_batch_size": 24_576,
@@ -471,14 +476,14 @@ def test_a_run_on_98304_accelerators_has_a_layout_with_as_many(packaged_snapshot
 
 
 def test_stages_of_zero_are_those_that_a_framework_has(packaged_snapshot):
-    request = asked(run=SMALL["run"] | {"framework": "torchtitan"}, limits={})
+    request = asked(training=SMALL["training"] | {"framework": "torchtitan"}, limits={})
     space = resolve_training_search(request, packaged_snapshot).spaces[0]
     assert {one.settings.zero_stage for one in space.variants} == {0, 2, 3}
 
 
 def test_interleaved_stages_have_as_many_layers_each(packaged_snapshot):
     request = asked(
-        model="meta-llama/Llama-3.1-70B", run=SMALL["run"] | {"framework": "megatron-lm"}
+        model="meta-llama/Llama-3.1-70B", training=SMALL["training"] | {"framework": "megatron-lm"}
     )
     search = resolve_training_search(request, packaged_snapshot)
     space = search.spaces[0]
@@ -494,15 +499,15 @@ def test_interleaved_stages_have_as_many_layers_each(packaged_snapshot):
 
 
 def test_a_search_has_only_what_its_framework_trains(packaged_snapshot):
-    run = SMALL["run"] | {"methods": ["full"]}
-    divided = resolve_training_search(asked(run=run), packaged_snapshot).spaces[0].layouts
+    run = SMALL["training"] | {"methods": ["full"]}
+    divided = resolve_training_search(asked(training=run), packaged_snapshot).spaces[0].layouts
     assert any(layout.tensor > 1 for layout in divided)
-    own = resolve_training_search(asked(run=run | {"framework": "litgpt"}), packaged_snapshot)
+    own = resolve_training_search(asked(training=run | {"framework": "litgpt"}), packaged_snapshot)
     assert {
         layout.tensor * layout.pipeline * layout.context for layout in own.spaces[0].layouts
     } == {1}
     staged = resolve_training_search(
-        asked(run=run | {"framework": "megatron-deepspeed"}), packaged_snapshot
+        asked(training=run | {"framework": "megatron-deepspeed"}), packaged_snapshot
     ).spaces[0]
     deep = [layout for layout in staged.layouts if layout.pipeline > 1 and layout.data > 1]
     stages = {
@@ -514,18 +519,18 @@ def test_a_search_has_only_what_its_framework_trains(packaged_snapshot):
 
 
 def test_a_search_names_methods_that_its_framework_has_not(packaged_snapshot):
-    run = SMALL["run"] | {"methods": ["full", "lora"], "framework": "llm.c"}
+    run = SMALL["training"] | {"methods": ["full", "lora"], "framework": "llm.c"}
     with pytest.raises(Rejected) as refused:
-        resolve_training_search(asked(run=run), packaged_snapshot)
+        resolve_training_search(asked(training=run), packaged_snapshot)
     [problem] = refused.value.errors
-    assert problem.pointer == "/run/methods/1"
+    assert problem.pointer == "/training/methods/1"
     assert "but by full" in problem.detail
 
 
 def test_a_run_ends_within_the_life_of_the_hardware_unless_told_otherwise(packaged_snapshot):
     run = {"tokens": 15e12, "sequence_length": 8192, "framework": "megatron-lm"}
     search = {"accelerators": ["nvidia-h100-sxm-80gb"], "max_accelerators": 64}
-    body = {"model": "meta-llama/Llama-3.1-8B", "run": run, "search": search}
+    body = {"model": "meta-llama/Llama-3.1-8B", "training": run, "search": search}
 
     def asked(**limits):
         request = TrainingRecommendationRequest.model_validate(body | {"limits": limits})
@@ -544,7 +549,7 @@ def test_a_run_ends_within_the_life_of_the_hardware_unless_told_otherwise(packag
 
 LARGE = {
     "model": "meta-llama/Llama-3.1-70B",
-    "run": {"tokens": 1e9, "sequence_length": 4096},
+    "training": {"tokens": 1e9, "sequence_length": 4096},
     "search": {
         "accelerators": ["nvidia-h100-sxm-80gb"],
         "accelerator_counts": [8],
@@ -554,7 +559,7 @@ LARGE = {
 
 
 def large(snapshot, **run):
-    request = asked(**LARGE | {"run": LARGE["run"] | run})
+    request = asked(**LARGE | {"training": LARGE["training"] | run})
     return training_recommendation_answer(request, snapshot)
 
 
@@ -571,7 +576,9 @@ def test_states_go_elsewhere_where_nothing_fits_without(packaged_snapshot):
 def test_states_in_a_memory_tier_take_no_more_than_a_share_of_it(packaged_snapshot):
     def places(**tier):
         named = {"tier": "cxl-2.0-ddr5-direct", "shared_by": 8} | tier
-        request = asked(**LARGE | {"run": LARGE["run"] | {"memory_tier": named, "offload": True}})
+        request = asked(
+            **LARGE | {"training": LARGE["training"] | {"memory_tier": named, "offload": True}}
+        )
         search = resolve_training_search(request, packaged_snapshot)
         assert search.tier is not None
         [space] = search.spaces

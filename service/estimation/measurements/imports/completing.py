@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from service.catalog.entries.documents import escape
 from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.faults import fault
 from service.estimation.measurements.imports.names import find_model, models_of_size
 from service.estimation.measurements.imports.reading import FileFault
 from service.estimation.measurements.imports.runs import Run, Told
@@ -363,10 +364,10 @@ def _document(
 
 
 def _as_faults(error: ValidationError) -> list[FileFault]:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    found = error.errors(include_url=False, include_input=False)
     return [
         FileFault(
-            item["msg"].removeprefix("Value error, ")[:500],
+            fault(item)[:500],
             "".join(f"/{escape(str(part))[:200]}" for part in item["loc"] if part not in TAGS),
         )
         for item in found[:_MOST_FAULTS]

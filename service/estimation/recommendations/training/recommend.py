@@ -53,7 +53,7 @@ def training_recommendation_answer(
     Rejected
         If the request refers to unknown things, or no known metric has any weight.
     """
-    given = request.run.offload
+    given = request.trained.offload
     search, found, request = _searched(request, snapshot)
     placed = found.placed
     subject = Subject(
@@ -107,12 +107,12 @@ def _searched(
     """What was searched and found, with states outside accelerators where nothing fits without."""
     search = resolve_training_search(request, snapshot)
     found = search_training_candidates(search)
-    if request.run.offload is not None or any(
+    if request.trained.offload is not None or any(
         bool(np.any(rows.headroom_ratio >= 0.0)) for rows in found.by_model
     ):
         return search, found, request
-    run = request.run.model_copy(update={"offload": True})
-    request = request.model_copy(update={"run": run})
+    run = request.trained.model_copy(update={"offload": True})
+    request = request.model_copy(update={"training": run, "run": None})
     search = resolve_training_search(request, snapshot)
     return search, search_training_candidates(search), request
 
@@ -123,15 +123,16 @@ def _warnings(
     """What the caller left open and may want to say."""
     found: list[EstimateWarning] = []
     batch = search.demand.global_batch_sequences
-    if request.run.global_batch_size is None:
+    length = request.trained.sequence_length
+    if request.trained.global_batch_size is None:
         found.append(
             EstimateWarning(
                 "global_batch_assumed",
-                f"{batch} sequences per step ({batch * request.run.sequence_length} tokens) are "
+                f"{batch} sequences per step ({batch * length} tokens) are "
                 "assumed, which decides how many accelerators can share a step: state your own",
             )
         )
-    if len(request.run.methods) > 1 or len(request.run.optimizers) > 1:
+    if len(request.trained.methods) > 1 or len(request.trained.optimizers) > 1:
         found.append(
             EstimateWarning(
                 "methods_learn_differently",
@@ -146,13 +147,13 @@ def _offload_warnings(
     given: bool | None, request: TrainingRecommendationRequest
 ) -> list[EstimateWarning]:
     """That states were put elsewhere because nothing fitted, if so."""
-    if given is not None or not request.run.offload:
+    if given is not None or not request.trained.offload:
         return []
     return [
         EstimateWarning(
             "offload_tried",
             "nothing fits with optimizer states on the accelerators: states in host memory, on "
-            "drives and in run.memory_tier were tried, too; run.offload false leaves them out",
+            "drives and in the memory tier that you name were tried, too",
         )
     ]
 

@@ -16,7 +16,13 @@ from service.estimation.recommendations.requests import (
     PlacesRequest,
     WeightsRequest,
 )
-from service.estimation.references import FrameworkReference, Ratio, ReleaseText, Request
+from service.estimation.references import (
+    FrameworkReference,
+    Ratio,
+    ReleaseText,
+    RenamedField,
+    Request,
+)
 from service.estimation.requests import MemoryTierRequest, TierReference
 from service.estimation.training.requests import (
     FailuresRequest,
@@ -150,7 +156,7 @@ class TrainingRecommendationRequest(ChoiceRequest):
             "examples": [
                 {
                     "model": "meta-llama/Llama-3.1-8B",
-                    "run": {"tokens": 2e9, "sequence_length": 8192},
+                    "training": {"tokens": 2e9, "sequence_length": 8192},
                     "limits": {"days": 3.0, "usd": 5000.0},
                     "search": {"max_accelerators": 64},
                 }
@@ -158,7 +164,9 @@ class TrainingRecommendationRequest(ChoiceRequest):
         }
     )
 
-    run: RunRequest
+    training: RunRequest | None = None
+    run: Annotated[RunRequest | None, RenamedField("training", since="2026-11-23")] = None
+    """Earlier name of training."""
     limits: RunLimits = RunLimits()
     search: TrainingSearchRequest = TrainingSearchRequest()
     weights: WeightsRequest | None = None
@@ -167,6 +175,21 @@ class TrainingRecommendationRequest(ChoiceRequest):
     """Your own plan, as a request of /v1/estimates/training: choices are told in ratios to it."""
     include: _Included = ()
     fields: FieldPaths = ()
+
+    @property
+    def trained(self) -> RunRequest:
+        """The run, by whichever of its names it was given."""
+        given = self.run if self.training is None else self.training
+        assert given is not None  # noqa: S101 - one of them is given
+        return given
+
+    @model_validator(mode="after")
+    def _one_run(self) -> TrainingRecommendationRequest:
+        if self.training is None and self.run is None:
+            raise ValueError("training is required (the run: its tokens, at least)")
+        if self.training is not None and self.run is not None:
+            raise ValueError("training and run are names of one thing; leave run out")
+        return self
 
     @model_validator(mode="after")
     def _some_count_is_allowed(self) -> TrainingRecommendationRequest:

@@ -107,7 +107,11 @@ def resolve_training_search(
             pointer = "/model" if request.models is None else "/models"
             problems.add(pointer, f"training of {model.value.model_type} models is not estimated")
     release = resolve_framework(
-        request.run.framework, request.run.framework_version, "/run", snapshot, problems
+        request.trained.framework,
+        request.trained.framework_version,
+        "/training",
+        snapshot,
+        problems,
     )
     kind = WORKLOAD_KINDS["llm-training"]
     sites = searched_sites(request.search, kind, snapshot, problems)
@@ -124,8 +128,8 @@ def resolve_training_search(
     )
     problems.stop_if_any()
     accelerators = context.accelerators
-    run = request.run.model_copy(update={"framework": release.engine})
-    request = request.model_copy(update={"run": run})
+    run = request.trained.model_copy(update={"framework": release.engine})
+    request = request.model_copy(update={"training": run, "run": None})
     _check_formats(request, problems)
     recipes = snapshot.engines[release.engine].value.recipes
     _check_methods(request, recipes, problems)
@@ -186,13 +190,13 @@ def _tier(run: RunRequest, snapshot: CatalogSnapshot, problems: Problems) -> Off
     if run.memory_tier is None:
         return None
     asked = tier_offload_of(run)
-    entry = resolve_tier(asked, snapshot, problems, "/run/memory_tier")
+    entry = resolve_tier(asked, snapshot, problems, "/training/memory_tier")
     return None if entry is None else share_of(asked, entry.value)
 
 
 def _check_formats(request: TrainingRecommendationRequest, problems: Problems) -> None:
     """Note formats that no optimizer can update, where all weights are to be trained."""
-    if "full" not in request.run.methods:
+    if "full" not in request.trained.methods:
         return
     for at, name in enumerate(request.search.precisions or ()):
         if name not in TRAINABLE:
@@ -206,11 +210,11 @@ def _check_methods(
     request: TrainingRecommendationRequest, recipes: Recipes, problems: Problems
 ) -> None:
     """Note methods that the framework does not train by."""
-    for at, method in enumerate(request.run.methods):
+    for at, method in enumerate(request.trained.methods):
         if not recipes.trains(method):
             problems.add(
-                f"/run/methods/{at}",
-                f"{request.run.framework} does not train by {method}, but by "
+                f"/training/methods/{at}",
+                f"{request.trained.framework} does not train by {method}, but by "
                 f"{', '.join(sorted(recipes.methods))}",
             )
 
@@ -219,11 +223,11 @@ def _check_optimizers(
     request: TrainingRecommendationRequest, recipes: Recipes, problems: Problems
 ) -> None:
     """Note optimizers that the framework does not have."""
-    for at, optimizer in enumerate(request.run.optimizers):
+    for at, optimizer in enumerate(request.trained.optimizers):
         if not recipes.updates(optimizer):
             problems.add(
                 f"/run/optimizers/{at}",
-                f"{request.run.framework} has no {optimizer}, but "
+                f"{request.trained.framework} has no {optimizer}, but "
                 f"{', '.join(sorted(recipes.optimizers))}",
             )
 
@@ -247,7 +251,7 @@ def variants(
 
     Optimizer states may lie in a memory ``tier``.
     """
-    run = request.run
+    run = request.trained
     base = training_settings(settings_of(run), release.generation, recipes)
     places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
     offloads = [
@@ -313,12 +317,12 @@ def _check_bits(
     for model in models:
         tried = [
             NUMBER_FORMATS[name]
-            for method in request.run.methods
+            for method in request.trained.methods
             for name in _weights(model.value, method, asked)
         ]
         widest = max(tried, key=lambda one: one.bits_per_element)
         if widest.bits_per_element < least:
-            named = "search.precisions" if asked is not None else "run.methods"
+            named = "search.precisions" if asked is not None else "training.methods"
             note_bits(least, widest, named, problems)
 
 
@@ -352,7 +356,7 @@ def _all_layouts(
         default=1,
     )
     tensors = [tensor for tensor in _TENSOR_DEGREES if divides_heads(architecture, tensor)]
-    contexts = (1, *_context_degrees(request.run.sequence_length))
+    contexts = (1, *_context_degrees(request.trained.sequence_length))
     for count in request.search.tried_counts:
         for tensor in tensors:
             # Stages help what one tensor-parallel group cannot hold, or what has no fast links.

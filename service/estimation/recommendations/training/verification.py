@@ -109,11 +109,11 @@ def _request(
     request: TrainingRecommendationRequest,
 ) -> EstimateTrainingRequest:
     chosen = candidate["training"]
-    settings = settings_of(request.run).model_copy(
+    settings = settings_of(request.trained).model_copy(
         update={name: chosen[name] for name in chosen if name != "offload_optimizer"}
         | {
-            "offload": _offload(chosen["offload_optimizer"], request.run).model_copy(
-                update={"host_memory_bytes": request.run.host_memory_bytes}
+            "offload": _offload(chosen["offload_optimizer"], request.trained).model_copy(
+                update={"host_memory_bytes": request.trained.host_memory_bytes}
             )
         }
     )
