@@ -35,7 +35,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "accelerators_left_over": ("deployment.parallelism", "parallelism"),
     "acceptance_assumed": ("speculative.acceptance_ratio", "serving.speculative", "speculative"),
     "announced_accelerator": ("deployment.accelerator", "accelerator"),
-    "assumed_figure": ("embodied_gco2e", "deployment.accelerator", "accelerator", "region"),
+    "assumed_figure": ("deployment.accelerator", "accelerator", "region"),
     "bandwidth_unknown": ("links", "media", "bytes"),
     "attention_is_sparse": ("serving.attention_density_ratio", "tpot_s", "deployment"),
     "base_not_quantised": ("precision.weights", "training.method"),
@@ -136,6 +136,22 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "zeros_not_skipped": ("pruning",),
 }
 
+#: Figures of answers that a figure of the catalog moves, of which the first counts that is there.
+_MOVES: Mapping[str, tuple[str, ...]] = {
+    "embodied_kgco2e": ("embodied_gco2e",),
+    "mass_kg": ("e_waste_kg",),
+    "pue_ratio": ("facility.pue_ratio", "facility_energy_kwh"),
+    "wue_l_per_kwh": ("water.on_site_l", "water.total_l"),
+    **dict.fromkeys(
+        (
+            "scale_up_latency_s",
+            "scale_up_bandwidth_bytes_per_s",
+            "scale_out_latency_s",
+            "scale_out_bandwidth_bytes_per_s",
+        ),
+        ("tpot_s", "step_s", "ttft_s", "stages", "phases", "per_request", "per_step"),
+    ),
+}
 #: Where nothing better is: what every question is about.
 _LAST = ("deployment.model", "model", "accelerator", "region")
 
@@ -216,7 +232,8 @@ def _remarks(
                 found.setdefault((one["code"], one["message"]), one)
                 continue
             about = ""
-        names = (*([about] if about else ()), *ABOUT.get(one["code"], ()), *_LAST)
+        named = (about, *_MOVES.get(about, ())) if about else ()
+        names = (*named, *ABOUT.get(one["code"], ()), *_LAST)
         message = sentence(one["message"], snapshot)
         path = _in_answer(answer, kind, names) or _in_request(sent(), names) or ()
         remark: Remark = {
