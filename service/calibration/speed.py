@@ -10,6 +10,7 @@ import numpy as np
 
 from service.calibration.batches import batched
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
+from service.calibration.native_terms import BACKEND_TERMS, UNPACKING
 from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceWorkload
@@ -31,6 +32,7 @@ from service.estimation.levels import (
     SPEED_WIDENING,
     SPREAD_OF,
     SPREADS,
+    backend_keys,
     host_keys,
     inference_link_of,
     speed_keys,
@@ -102,9 +104,10 @@ _TOLD_S = {"vllm@v1-0.8": 7e-5, "vllm@v1": 7e-5}
 _PIPELINED_RATIO = {"eager": 0.0, "llama.cpp": 0.6}
 
 #: Share of peak that kernels reach where matrix units are instructions of shader cores, fed through
-#: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 and a tenth by rocBLAS (ROCm, 2025), of
-#: which the mean is taken; Apple's matrix instructions run at the rate of its shaders.
-_MATRIX_RATIO = {"amd-rdna3": 0.35, "amd-rdna3.5": 0.3, "amd-rdna4": 0.4, "apple-silicon": 0.75}
+#: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 for large products (ROCm, 2025), of
+#: which those of prompts reach some two thirds; Apple's matrix instructions run at the rate of its
+#: shaders.
+_MATRIX_RATIO = {"amd-rdna3": 0.4, "amd-rdna3.5": 0.4, "amd-rdna4": 0.4, "apple-silicon": 0.75}
 
 #: What large 16-bit products sustain for each watt of thermal design power: MI300X 708 TFLOPS of
 #: 750 W, MI325X 843 of 1000 W, MI355X 1600 of 1400 W (AMD, Measuring Max-Achievable FLOPs, 2025);
@@ -159,9 +162,9 @@ _EXPERT_RATIO = {"compiled": 0.92}
 #: own kernels. Those of AWQ for 4-bit weights have 16 (``gemm_forward_4bit_cuda_m16n128k32``).
 _TILE_ROWS = {"eager": 16.0, "llama.cpp-like": 64.0}
 
-#: What a product of an expert takes in prompts: llama.cpp gathers, quantises, multiplies and
-#: scatters the rows of one expert after the other, kernels of 5 to 10 us each that are too small to
-#: fill the accelerator (``ggml_cuda_mul_mat_id``, 2024-2025). Others multiply all in one kernel.
+#: What a product of an expert takes in prompts of engines that loop over experts: llama.cpp
+#: gathers, quantises, multiplies and scatters the rows of each, kernels of 5 to 10 us that are too
+#: small to fill the accelerator (``ggml_cuda_mul_mat_id``, 2024-2025).
 _PROMPT_PRODUCT_S = {"llama.cpp-like": 2.5e-5}
 
 #: The smallest collective: twice round a ring of 24 cores at 1 to 2 us a hop (AWS Neuron
@@ -204,10 +207,12 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             logarithmic=True,
             usual_of=_PROMPT_PRODUCT_S,
         ),
+        UNPACKING,
     ),
     "speed/attention": (
         Term("attention_matrix_ratio", 0.55, 0.005, 0.90, 0.25, _ATTENTION),
         Term("attention_memory_ratio", 0.65, 0.05, 0.97, 0.20, _ATTENTION),
+        Term("vector_attention_ratio", 0.01, 0.001, 0.5, 0.15, _ATTENTION, logarithmic=True),
     ),
     "speed/engines": (
         Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _ENGINES, logarithmic=True),
@@ -233,6 +238,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             *("packed_memory_ratio", 0.95, 0.40, 1.0, 0.10, _PACKED), usual_of=_PACKED_MEMORY_RATIO
         ),
     ),
+    "speed/backends": BACKEND_TERMS,
     "speed/hosts": (Term("host_ratio", 1.0, 0.2, 5.0, 0.02, _HOSTS, logarithmic=True),),
     "speed/links": (
         Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS, usual_of=_LINK_RATIO),
@@ -314,7 +320,8 @@ def measured_speeds(
                     inference_link_of(accelerator),
                     snapshot.engines,
                 )
-                | host_keys(accelerator.family, accelerator.platform.kind),
+                | host_keys(accelerator.family, accelerator.platform.kind)
+                | backend_keys(resolved.serving.backend, accelerator.family),
             )
             for name in names
             if not is_implausible(
@@ -465,6 +472,8 @@ def _estimated(
             ("weight_only", known.weight_only),
             ("unrouted_below_bits", known.unrouted_below_bits),
             ("prompt_layer_kernel_count", known.prompt_layer_kernel_count),
+            ("loops_experts", known.loops_experts),
+            ("vector_attention", known.vector_attention),
             ("core_time_ratio", known.core_time_ratio),
             ("prefill_log_sigma", 0.0),
             ("decode_log_sigma", 0.0),

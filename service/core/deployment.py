@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import Task
+from service.core.backends import Backend
 from service.core.elementwise import Number, minimum
 from service.core.engine_defaults import UsageContext
 from service.core.engines import USUAL_ENGINE, release_key
@@ -276,7 +277,7 @@ class ServingSettings:
     ``engine_generation`` the generation of the engine that it belongs to (None: the engine has
     none). An engine that ``preempts`` takes pages as answers grow; others set room aside for whole
     answers. ``prompts_apart`` is 1 where a step computes prompts or decodes, and 0 where it does
-    both [-].
+    both [-]. The engine drives accelerators by a ``backend`` (None: it has no choice).
     """
 
     memory_utilization_ratio: Number = 0.9
@@ -297,6 +298,7 @@ class ServingSettings:
     preempts: bool = False
     usage_context: UsageContext = "server"
     prompts_apart: Number = 0.0
+    backend: Backend | None = None
 
     @property
     def release(self) -> str:

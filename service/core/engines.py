@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from service.core.backends import BackendOption
 from service.core.engine_defaults import DefaultsRule
 from service.core.errors import InvalidInput
 from service.core.hardware import NO_HARDWARE, Hardware, HardwareList
@@ -237,7 +238,8 @@ class Engine:
     whatever they come to need of it; those that ``pads_heads`` hold as many attention
     heads as tensor parallelism divides. Those that are ``preempting`` take pages as answers grow,
     and pause a request where pages run out; others set room aside for a whole answer when they
-    begin with it. It starts with ``defaults``.
+    begin with it. It starts with ``defaults``. Those with ``backends`` drive hardware by one of
+    several interfaces, as they were built.
     ``unestimated`` says what no formula here knows of it.
     """
 
@@ -257,6 +259,7 @@ class Engine:
     pads_heads: bool = False
     preempting: bool = False
     defaults: tuple[DefaultsRule, ...] = ()
+    backends: tuple[BackendOption, ...] = ()
     unestimated: str | None = None
 
     def preempts(self, generation: str | None) -> bool:

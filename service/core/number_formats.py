@@ -40,7 +40,8 @@ class NumberFormat:
     precision whose peak applies to its matrix products. ``source`` says where the layout is
     defined. In a cache an element takes ``cache_bits_per_element`` where that differs from a
     weight, and each key or value vector of a head ``vector_scale_bytes`` more. Engines
-    may widen a matrix of a ``widened_whole`` format to 16 bit in one piece, and kernels of one with
+    may widen a matrix of a ``widened_whole`` format to 16 bit in one piece; ``super_blocks`` have
+    scales of scales, which take more operations to unpack; and kernels of one with
     ``padded_experts`` want them padded; checkpoints in one that ``repeats_table`` store a shared
     embedding table twice.
     """
@@ -58,6 +59,7 @@ class NumberFormat:
     widened_whole: bool = False
     padded_experts: bool = False
     repeats_table: bool = False
+    super_blocks: bool = False
 
     @property
     def listed_id(self) -> str:
@@ -151,6 +153,7 @@ def _gguf(
         by_class_bits=MappingProxyType({k: v for k, v in of_class.items() if v is not None}),
         by_tensor_bits=MappingProxyType(tensors),
         widened_whole=True,
+        super_blocks=id_.startswith("gguf-iq") or "_k" in id_,
     )
 
 
@@ -161,6 +164,7 @@ def _first_eighth(first: float, rest: float) -> float:
 
 # Bits of ggml blocks: bytes of the block structure over its elements.
 _Q2_K, _Q3_K, _Q4_K, _Q5_K, _Q6_K, _Q8_0 = 2.625, 3.4375, 4.5, 5.5, 6.5625, 8.5
+_MXFP4 = 4.25
 _Q4_0, _Q4_1, _Q5_0, _Q5_1 = 4.5, 5.0, 5.5, 6.0
 _IQ1_S, _IQ1_M, _IQ2_XXS, _IQ2_XS, _IQ2_S = 1.5625, 1.75, 2.0625, 2.3125, 2.5625
 _IQ3_XXS, _IQ3_S, _IQ4_XS, _IQ4_NL = 3.0625, 3.4375, 4.25, 4.5
@@ -244,6 +248,11 @@ _FORMATS = (
         _ALL_LINEAR,
     ),
     _gguf("gguf-q8_0", _Q8_0),
+    # llama.cpp's MXFP4_MOE: experts in MXFP4, all else in Q8_0.
+    replace(
+        _gguf("gguf-mxfp4", _MXFP4),
+        by_class_bits=MappingProxyType(dict.fromkeys(_GGUF_MATRICES - {TensorClass.EXPERT}, _Q8_0)),
+    ),
     _gguf("gguf-q6_k", _Q6_K),
     # The mixes store some layers of a tensor in more bits: half of the layers in the medium ones
     # of 4 and 5 bit, the first eighth or sixteenth in others.

@@ -31,7 +31,9 @@ from service.core.performance.calibration import (
     power_model,
 )
 from service.core.performance.kernels import (
+    attends_on_vectors,
     is_weight_only,
+    loops_experts,
     prompt_layer_kernel_count,
     rereads_heads,
     unrouted_below_bits,
@@ -47,6 +49,7 @@ from service.estimation.levels import (
     SPEED_WIDENING,
     SPREADS,
     Held,
+    backend_keys,
     hardware_keys,
     held,
     host_keys,
@@ -63,7 +66,7 @@ from service.estimation.wording import named_software
 _FALLBACK = "default"
 _UNKNOWN_FAMILY = "unknown"
 #: Parts of which it is told where a level was not measured.
-_TOLD = ("speed/hardware", "speed/kernels", "speed/engines")
+_TOLD = ("speed/hardware", "speed/kernels", "speed/engines", "speed/backends")
 
 Kept = TypeVar("Kept")
 
@@ -92,7 +95,10 @@ class Calibration:
 
 
 def calibration(
-    snapshot: CatalogSnapshot, release: str, accelerator: Accelerator | None
+    snapshot: CatalogSnapshot,
+    release: str,
+    accelerator: Accelerator | None,
+    backend: str | None = None,
 ) -> Calibration:
     """Calibration of an engine's release on an accelerator, with documented fallbacks.
 
@@ -104,6 +110,8 @@ def calibration(
         Key of the release of an inference engine, or the engine's id.
     accelerator
         The accelerator; None for one of which nothing is known.
+    backend
+        What the engine drives it by; None where it has no choice.
 
     Returns
     -------
@@ -111,7 +119,7 @@ def calibration(
         With a warning for each part that had to fall back on figures of other engines or hardware.
     """
     if accelerator is None:
-        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "", 1.0)
+        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "", 1.0, None)
     platform = accelerator.platform
     return _calibration(
         snapshot,
@@ -120,6 +128,7 @@ def calibration(
         inference_link_of(accelerator),
         platform.kind,
         float(platform.core_time_ratio),
+        backend,
     )
 
 
@@ -131,10 +140,12 @@ def _calibration(
     link: str,
     machine: str,
     core_time_ratio: float,
+    backend: str | None,
 ) -> Calibration:
     engine = engine_of_release(release)
     class_ = snapshot.engines[engine].value.classes["inference"]
     keys = speed_keys(release, family, link, snapshot.engines) | host_keys(family, machine)
+    keys |= backend_keys(backend, family)
     parts = [held(snapshot, part, kinds, keys) for part, kinds in SPEED.items()]
     spreads = [held(snapshot, part, kinds, keys) for part, kinds in SPREADS.items()]
     wider = held(snapshot, SPEED_WIDENING, (), keys)
@@ -150,9 +161,13 @@ def _calibration(
         figures |= part.figures
     runtime = runtime_memory(snapshot)
     figures |= {name: exact(getattr(runtime.of(release), name)) for name in RUNTIME_FACTS}
-    figures["widened_from_rows"] = exact(widened_from_rows(release, family))
+    figures["widened_from_rows"] = exact(widened_from_rows(release, family, backend))
     figures["rereads_heads"] = exact(rereads_heads(release, family))
-    figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(release, family))
+    figures["prompt_layer_kernel_count"] = exact(
+        prompt_layer_kernel_count(release, family, backend)
+    )
+    figures["loops_experts"] = exact(loops_experts(release, family, backend))
+    figures["vector_attention"] = exact(attends_on_vectors(release, family, backend))
     figures["weight_only"] = exact(is_weight_only(release))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     missing = [(part.part, level) for part in parts for level in part.missing]
@@ -161,7 +176,7 @@ def _calibration(
         figures[name] = exact(log_sigma(spread.figures, missing))
     for id_ in pairs:
         figures |= snapshot.calibrations[id_].value
-    warnings = [] if pairs else list(_speed_warnings(release, family, parts))
+    warnings = [] if pairs else list(_speed_warnings(release, family, backend, parts))
     power_ids, power, power_warnings = power_of(snapshot, family, machine)
     infrastructure_id, around = infrastructure_of(snapshot)
     used = [entry for part in parts for entry in part.used(snapshot, figures)]
@@ -203,13 +218,16 @@ def _pairs(snapshot: CatalogSnapshot, release: str, family: str) -> tuple[str, .
     return ()
 
 
-def _speed_warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[EstimateWarning]:
-    """What to say where levels of an engine or of hardware were not measured."""
+def _speed_warnings(
+    release: str, family: str, backend: str | None, parts: Iterable[Held]
+) -> Iterator[EstimateWarning]:
+    """What to say where levels of an engine, of hardware or of a backend were not measured."""
     taken = {part.part: part for part in parts}
     if any(taken[name].missing for name in _TOLD):
         yield EstimateWarning(
             "efficiency_not_measured",
-            f"no speed is published for {named_software(release)} on {family}: "
+            f"no speed is published for {named_software(release)}"
+            f"{'' if backend is None else f' with {backend}'} on {family}: "
             "similar software and hardware stand in",
         )
 

@@ -15,6 +15,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.backends import interface_of, is_of_maker
 from service.core.deployment import Accelerator
 from service.core.engines import Engine, EngineWorkload, engine_of_release, release_key
 from service.core.figures import Figures, from_figures
@@ -22,13 +23,16 @@ from service.core.interval import Interval, exact
 from service.core.performance.spread import MECHANISMS, WIDENINGS, Widening
 
 #: Kinds of levels by part, from the widest to the narrowest. ``kernels`` are those that a class of
-#: engines has for a hardware family, ``host`` a kind of machine with a vendor's driver.
+#: engines has for a hardware family, ``host`` a kind of machine with a vendor's driver. An
+#: ``interface`` is one other than that of the hardware's maker, ``backend`` a variant of one, and
+#: ``built`` either on a hardware family.
 SPEED: Mapping[str, tuple[str, ...]] = {
     "speed/hardware": ("vendor", "family"),
     "speed/kernels": ("class", "kernels"),
     "speed/attention": ("class", "kernels"),
     "speed/engines": ("class", "engine", "generation"),
     "speed/hosts": ("vendor", "host"),
+    "speed/backends": ("interface", "backend", "built"),
     "speed/links": ("link",),
 }
 POWER: Mapping[str, tuple[str, ...]] = {"power": ("vendor", "family")}
@@ -215,6 +219,21 @@ def speed_keys(
 def host_keys(family: str, platform: str) -> dict[str, str]:
     """Key of a kind of machine with the driver of a hardware family's vendor."""
     return {"host": f"{hardware_keys(family)['vendor']}/{platform}"}
+
+
+def backend_keys(backend: str | None, family: str) -> dict[str, str]:
+    """Keys of a backend on a hardware family, by kind of level.
+
+    None where constants of the family are those of the backend: its maker's own interface, or an
+    engine without a choice.
+    """
+    if backend is None:
+        return {}
+    interface = interface_of(backend)
+    keys = {} if is_of_maker(backend, family) else {"interface": interface}
+    if backend != interface:
+        keys["backend"] = backend
+    return keys | {"built": f"{backend}/{family}"} if keys else {}
 
 
 def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Keys) -> Held:

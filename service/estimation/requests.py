@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from service.core.backends import Backend
 from service.core.costs import PriceKind
 from service.core.performance.inference.lengths import MOST_P95_RATIO
 from service.estimation.detail import FieldPaths, including
@@ -287,6 +288,11 @@ class ServingRequest(Request):
     engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
     """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
     of it in /v1/engines; if null, the newest generation."""
+    backend: Backend | None = None
+    """Interface by which llama.cpp and engines like it drive the accelerator, as they were built:
+    hip uses hipBLASLt, hip-rocblas rocBLAS alone, hip-rocwmma rocWMMA for fused attention besides;
+    vulkan uses the system's driver, vulkan-amdvlk AMD's. If null, what most people run there; each
+    engine's are in /v1/engines."""
     usage_context: Literal["server", "offline"] | None = None
     """How requests reach the engine, by which some engines choose their defaults: through its
     server, or from a script that hands over all of them. If null, offline where requests come

@@ -20,6 +20,7 @@ from service.core.engine_defaults import (
 from service.core.engines import CLASSES, EngineRelease
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.search.batch_evaluation import AcceleratorOption
+from service.estimation.backends import backend_of
 from service.estimation.requests import ServingRequest
 from service.estimation.software import preempts
 from service.estimation.writing import valued
@@ -69,6 +70,7 @@ def resolve_serving(
     asked: ServingRequest,
     release: EngineRelease,
     start: StartSettings,
+    accelerator: Accelerator,
     snapshot: CatalogSnapshot,
     arrivals: str | None = None,
     speculation: Speculation | None = None,
@@ -77,7 +79,7 @@ def resolve_serving(
 
     Parameters
     ----------
-    asked, release, snapshot, arrivals
+    asked, release, accelerator, snapshot, arrivals
         As of `start_settings`.
     start
         What the engine runs with.
@@ -97,6 +99,7 @@ def resolve_serving(
         chunked_prefill_tokens=start.chunked_prefill_tokens,
         memory_utilization_ratio=start.memory_utilization_ratio,
         prompts_apart=start.prompts_apart,
+        backend=backend_of(asked.backend, release, accelerator, snapshot),
     )
 
 

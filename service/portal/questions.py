@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.backends import Backend
 from service.core.years import HOURS_PER_MONTH
 from service.estimation.faults import fault
 from service.estimation.formatting import Units
@@ -243,6 +244,8 @@ class PageRequest(ModelQuestion):
     """Whether requests come all at once; if not, another comes for each that is answered."""
     engine: Reference | None = None
     engine_version: ReleaseText | None = None
+    backend: Backend | None = None
+    """What drives the accelerators, of engines with a choice."""
     workload_kind: WorkloadKindId = "real-time-inference"
     ttft_s: Limit = None
     """The longest that the first token may take."""
@@ -331,9 +334,9 @@ class PageRequest(ModelQuestion):
 
     @property
     def serving(self) -> ServingRequest:
-        """The engine and its release."""
+        """The engine, its release and its backend."""
         named = {} if self.engine is None else {"engine": self.engine}
-        return ServingRequest(**named, engine_version=self.engine_version)
+        return ServingRequest(**named, engine_version=self.engine_version, backend=self.backend)
 
     def recommendation(self, snapshot: CatalogSnapshot) -> RecommendationRequest:
         """The search for better choices than this plan, within what is wanted."""

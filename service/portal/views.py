@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.backends import BACKENDS
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.core.years import HOURS_PER_MONTH
@@ -141,6 +142,7 @@ def _form(
     return form(fields, errors, snapshot) | {
         "weight_formats": WEIGHT_FORMATS,
         "kv_cache_formats": KV_CACHE_FORMATS,
+        "backends": BACKENDS,
         "workload_kinds": workload_options(),
         "places": PLACES,
         "kind_limits": WORKLOAD_KINDS[_kind(fields)],

@@ -182,6 +182,7 @@ SERVING: Changes = {
     "accelerator.unified_memory": ({"accelerator": OWN} | TIER, True),
     "serving.engine": ({}, "sglang"),
     "serving.engine_version": ({}, "0.5.3"),
+    "serving.backend": ({"serving.engine": "llama.cpp"}, "vulkan"),
     "serving.usage_context": ({}, "offline"),
     "serving.memory_utilization_ratio": ({}, 0.5),
     "serving.kv_block_tokens": ({}, 128),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired
 
 from service.api.catalog.stated import CatalogEntry, Stated
+from service.core.backends import Backend
 from service.core.memory.training.settings import Adapter, Optimizer
 
 
@@ -81,6 +82,25 @@ class EngineLayout(Stated):
     """By layers, a few of them on each accelerator; others divide each layer."""
     shares_experts: NotRequired[bool]
     """Whether copies of a model may hold each of its experts once among them."""
+    source: str
+
+
+class EngineBackend(Stated):
+    """An interface by which an engine drives some hardware."""
+
+    id: Backend
+    build: NotRequired[str]
+    """How it is built, and what is set when it runs."""
+    hardware: list[str]
+    """Accelerators, families or beginnings of families on which it exists."""
+    usual: NotRequired[list[str]]
+    """Those on which most people run it; elsewhere that is the first that exists."""
+
+
+class EngineBackends(Stated):
+    """The interfaces that an engine can be built for or told to use."""
+
+    options: list[EngineBackend]
     source: str
 
 
@@ -176,6 +196,7 @@ class EngineEntry(CatalogEntry):
     preallocating: NotRequired[bool]
     pads_heads: NotRequired[bool]
     preempting: NotRequired[bool]
+    backends: NotRequired[EngineBackends]
     defaults: NotRequired[list[EngineDefaults]]
     """Later rules that hold outdo earlier ones."""
     unestimated: NotRequired[str]

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, cast, get_args
 
 from service.catalog.entries.documents import Document, DocumentInvalid, canonical
+from service.catalog.entries.engine_backends import backends_from
 from service.catalog.entries.engine_defaults import defaults_from
 from service.catalog.entries.entry import Entry, FigureOrigin
 from service.catalog.entries.references import FORMER_IDS
@@ -80,6 +81,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         pads_heads=fields.get("pads_heads") is True,
         preempting=fields.get("preempting") is True,
         defaults=defaults_from(fields.get("defaults"), "/defaults"),
+        backends=backends_from(fields.get("backends")),
         unestimated=fields.get("unestimated"),
     )
     stated = {
@@ -89,6 +91,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         "holds": holds.get("source"),
         "layout": layout.get("source"),
         "trains": trains.get("source"),
+        "backends": fields.get("backends", {}).get("source"),
     } | {one["id"]: one.get("source") for one in fields.get("generations") or ()}
     origins = {
         name: FigureOrigin("engines", value.id, source, None, "datasheet")

@@ -18,7 +18,7 @@ _WHAT = (
     options.PLATFORM,
     options.POWER_LIMIT,
 )
-_INFERENCE = (*options.LOAD, options.ENGINE, options.ENGINE_VERSION)
+_INFERENCE = (*options.LOAD, *options.ENGINES)
 _TRAINING = (options.TRAINING_FLAG, *options.TRAINING)
 _ASKING = (options.EXPLAIN, options.MUST_FIT, *options.ASKING)
 

@@ -187,6 +187,15 @@ ENGINE_VERSION = Option(
     ("serving", "engine_version"),
     _LOAD,
 )
+BACKEND = Option(
+    ("--backend",),
+    str,
+    "Interface that drives the accelerator, of engines with a choice: cuda, hip, vulkan, metal, …",
+    ("serving", "backend"),
+    _LOAD,
+)
+#: What serves, and how.
+ENGINES = (ENGINE, ENGINE_VERSION, BACKEND)
 TRAINING_FLAG = Option(
     ("--training",),
     bool,

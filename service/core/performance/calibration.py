@@ -49,6 +49,7 @@ class HardwareEfficiency:
     same work, routing and permutation included, and ``expert_half_elements`` how many elements a
     matrix of an expert has where they reach half of that; ``narrow_experts_s`` is what a layer of
     experts that multiply operands of 8 or 4 bit takes besides, to narrow and scale activations;
+    ``blas_ratio`` how fast the library is that multiplies dense matrices, beside the usual one;
     ``link_ratio`` the share of link bandwidth that collectives reach; ``dequantised_ratio`` how
     fast products are that widen their weights first beside those that need not;
     ``matrix_flops_per_joule`` is what matrix products of 16-bit operands reach for each watt of
@@ -72,6 +73,7 @@ class HardwareEfficiency:
     dequantised_ratio: float = field(default=1.0, metadata=FIGURE)
     expert_half_elements: float = field(default=0.0, metadata=FIGURE)
     narrow_experts_s: float = field(default=0.0, metadata=FIGURE)
+    blas_ratio: float = field(default=1.0, metadata=FIGURE)
     matrix_flops_per_joule: float = field(default=inf, metadata=FIGURE)
 
 
@@ -101,13 +103,16 @@ class EngineOverhead:
     queries first, one that ``rereads_heads`` reads them once for each. One that is ``weight_only``
     widens narrow weights for activations in 16 bit. Matrices in few bits are read at
     ``packed_memory_ratio`` of the bandwidth of those in 16; those of ``widened_whole`` formats are
-    written in 16 bit before they multiply ``widened_from_rows`` or more, zero if never. In steps
-    with prompts, each product of an expert takes ``prompt_product_s`` to be issued; with
-    ``whole_expert_tiles`` it fills tiles alone.
+    written in 16 bit before they multiply ``widened_from_rows`` or more, zero if never. With
+    ``whole_expert_tiles`` products of experts fill tiles alone.
     Routed experts whose weights have fewer than ``unrouted_below_bits`` each multiply all tokens.
     Choosing a token moves ``sampled_bytes`` for each entry of the vocabulary. The server's own
     process takes ``told_s`` to tell a token, beside all else: no step ends sooner than its tokens
-    are told.
+    are told. By the backend in use a layer takes ``backend_layer_ratio`` of what it takes by the
+    interface of the hardware's maker. A weight in super-blocks takes ``unpacking_operations`` [-];
+    0 where nobody knows. Fused attention that is ``vector_attention`` has no matrix units, and
+    reaches ``vector_attention_ratio`` of their peak. Where an engine ``loops_experts`` of a prompt,
+    each product of one takes ``prompt_product_s``; else all are one kernel.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -139,6 +144,11 @@ class EngineOverhead:
     unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
     sampled_bytes: float = field(default=0.0, metadata=FIGURE)
     told_s: float = field(default=0.0, metadata=FIGURE)
+    backend_layer_ratio: float = field(default=1.0, metadata=FIGURE)
+    unpacking_operations: float = field(default=0.0, metadata=FIGURE)
+    vector_attention: bool = field(default=False, metadata=ALIKE)
+    vector_attention_ratio: float = field(default=1.0, metadata=FIGURE)
+    loops_experts: bool = field(default=False, metadata=ALIKE)
 
     @property
     def waited_ratio(self) -> Number:
@@ -147,8 +157,8 @@ class EngineOverhead:
 
     @property
     def layer_ratio(self) -> Number:
-        """What the host does to the time of a layer: nothing to that of a graph's [-]."""
-        return 1.0 if self.replays_graphs else self.waited_ratio
+        """What host and backend do to the time of a layer: nothing to that of a graph's [-]."""
+        return 1.0 if self.replays_graphs else self.waited_ratio * self.backend_layer_ratio
 
     def moved_per_score(self, fused: bool | None) -> float:
         """What attention moves for each score, by what settings say of it [B]."""
@@ -250,9 +260,22 @@ class PerformanceCalibration:
 
 
 def hardware_efficiency(figures: Figures) -> HardwareEfficiency:
-    """A hardware family's efficiencies from its figures."""
-    ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value for bits in (32, 16, 8, 4)}
-    return from_figures(HardwareEfficiency, figures, matrix_ratio=ratios)
+    """A hardware family's efficiencies from its figures, as a backend reaches them."""
+
+    def by_backend(name: str) -> Number:
+        return figures[name].value if name in figures else 1.0
+
+    of_products = by_backend("backend_matrix_ratio")
+    ratios = {
+        bits: figures[f"matrix_{bits}bit_ratio"].value * of_products for bits in (32, 16, 8, 4)
+    }
+    return from_figures(
+        HardwareEfficiency,
+        figures,
+        matrix_ratio=ratios,
+        memory_ratio=figures["memory_ratio"].value * by_backend("backend_memory_ratio"),
+        blas_ratio=by_backend("backend_blas_ratio"),
+    )
 
 
 def power_model(figures: Figures, machine_log_sigma: Number, source: str) -> PowerModel:

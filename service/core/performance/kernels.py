@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
+from service.core.backends import interface_of
 from service.core.deployment import Accelerator, Precision
 from service.core.elementwise import Number
 from service.core.engines import engine_of_release
@@ -100,7 +101,8 @@ class WholeDequantisation:
     ``families`` (beginnings of their ids), kernels widen weights by tiles on their way into
     products. ``releases`` are keys of releases, or ids of engines for all of theirs. The buffer for
     the largest matrix is taken when weights are loaded where it is ``held``; others take it from a
-    pool for as long as a product runs.
+    pool for as long as a product runs. Engines with several backends do so with some ``interface``
+    (any if there is none).
     """
 
     releases: frozenset[str]
@@ -108,6 +110,7 @@ class WholeDequantisation:
     rows: float
     source: str
     held: bool = False
+    interface: str = ""
 
     def by(self, release: str) -> bool:
         """Whether a release does so."""
@@ -125,6 +128,15 @@ WHOLE_DEQUANTISATIONS = (
         33.0,
         "llama.cpp until June 2024: MMQ_MAX_BATCH_SIZE of 32 rows where there are tensor cores, "
         "above which cuBLAS multiplies",
+        interface="cuda",
+    ),
+    WholeDequantisation(
+        frozenset({"llama.cpp@2024", "llama.cpp@2025"}),
+        ("amd-cdna", "amd-rdna3", "amd-rdna4"),
+        64.0,
+        "llama.cpp, ggml_cuda_should_use_mmq, 2024-2025: MMQ_DP4A_MAX_BATCH_SIZE of 64 rows on "
+        "RDNA 3 and 4 and CDNA, from which hipBLAS multiplies",
+        interface="hip",
     ),
     WholeDequantisation(
         frozenset({"exllama@v1", "transformers"}),
@@ -152,6 +164,68 @@ WEIGHT_ONLY: Mapping[str, str] = MappingProxyType(
         "mlc-llm": "MLC-LLM, group quantisation, 2023: weights of 3, 4 or 8 bit, activations in 16",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class DrivenKernels:
+    """Releases of which something holds on hardware of families, driven by some backends.
+
+    ``families`` are beginnings of their ids. ``releases`` are keys of releases, or ids of engines;
+    where nothing is said of a backend, it is the first.
+    """
+
+    releases: frozenset[str]
+    families: tuple[str, ...]
+    backends: tuple[str, ...]
+    source: str
+
+    def holds(self, release: str, family: str, backend: str | None) -> bool:
+        """Whether it holds of a release on a hardware family, driven by a backend."""
+        return (
+            bool({release, engine_of_release(release)} & self.releases)
+            and family.startswith(self.families)
+            and (backend or self.backends[0]) in self.backends
+        )
+
+
+#: Where prompts' experts are multiplied one after the other; elsewhere all of them in one kernel.
+LOOPED_EXPERTS = (
+    DrivenKernels(
+        frozenset({"llama.cpp@2023", "llama.cpp@2024"}),
+        ("nvidia-", "amd-"),
+        ("cuda", "hip", "hip-rocblas", "hip-rocwmma"),
+        "llama.cpp, ggml_cuda_mul_mat_id until April 2025: rows of an expert are gathered, "
+        "multiplied and scattered one expert after the other",
+    ),
+    DrivenKernels(
+        frozenset({"llama.cpp@2025"}),
+        ("amd-cdna", "amd-rdna3", "amd-rdna4"),
+        ("hip", "hip-rocblas", "hip-rocwmma"),
+        "llama.cpp, ggml_cuda_mul_mat_id, 2025: as before where ggml_cuda_should_use_mmq leaves "
+        "products to hipBLAS",
+    ),
+)
+
+#: Where fused attention computes on vectors, although there are matrix units.
+VECTOR_ATTENTION = (
+    DrivenKernels(
+        frozenset({"llama.cpp@2024", "llama.cpp@2025"}),
+        ("amd-",),
+        ("hip", "hip-rocblas"),
+        "llama.cpp, docs/build.md, 2025: fused attention of HIP has matrix units only where it is "
+        "built with rocWMMA (GGML_HIP_ROCWMMA_FATTN)",
+    ),
+)
+
+
+def loops_experts(release: str, family: str, backend: str | None = None) -> bool:
+    """Whether a release multiplies experts of prompts one after the other."""
+    return any(one.holds(release, family, backend) for one in LOOPED_EXPERTS)
+
+
+def attends_on_vectors(release: str, family: str, backend: str | None = None) -> bool:
+    """Whether fused attention of a release leaves matrix units alone."""
+    return any(one.holds(release, family, backend) for one in VECTOR_ATTENTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +290,15 @@ PENDING_LAUNCHES = 1000.0
 class PromptKernels:
     """Kernels that a release issues one by one for a layer of a prompt, on hardware of families.
 
-    Those that widen matrices whole come on top. ``families`` are beginnings of their ids.
+    Those that widen matrices whole come on top. ``families`` are beginnings of their ids, which are
+    driven by an ``interface``.
     """
 
     release: str
     families: tuple[str, ...]
     kernel_count: float
     source: str
+    interface: str = "cuda"
 
 
 #: Where somebody counted them.
@@ -352,12 +428,12 @@ def met_by(weights: NumberFormat) -> tuple[str, ...]:
     )
 
 
-def widened_from_rows(release: str, family: str) -> float:
+def widened_from_rows(release: str, family: str, backend: str | None = None) -> float:
     """Rows from which a release widens matrices whole on a hardware family; zero if never."""
     rows = (
         one.rows
         for one in WHOLE_DEQUANTISATIONS
-        if one.by(release) and family.startswith(one.families)
+        if one.by(release) and family.startswith(one.families) and _drives(one.interface, backend)
     )
     return next(rows, 0.0)
 
@@ -373,14 +449,21 @@ def rereads_heads(release: str, family: str) -> bool:
     return any(names & one.releases and family.startswith(one.families) for one in HEAD_READS)
 
 
-def prompt_layer_kernel_count(release: str, family: str) -> float:
+def prompt_layer_kernel_count(release: str, family: str, backend: str | None = None) -> float:
     """Kernels that a release issues for a layer of a prompt; zero where nobody counted them."""
     counted = (
         one.kernel_count
         for one in PROMPT_KERNELS
-        if one.release == release and family.startswith(one.families)
+        if one.release == release
+        and family.startswith(one.families)
+        and _drives(one.interface, backend)
     )
     return next(counted, 0.0)
+
+
+def _drives(interface: str, backend: str | None) -> bool:
+    """Whether what is known of an interface holds for a backend; None is any."""
+    return not interface or backend is None or interface_of(backend) == interface
 
 
 def holds_widened(release: str) -> bool:

@@ -123,6 +123,7 @@ def alike_together(products: tuple[MatrixProduct, ...]) -> tuple[MatrixProduct, 
             item.per_sequence,
             item.weight_bits,
             item.expert_elements,
+            item.super_blocks,
         )
         before = found.get(alike)
         found[alike] = item if before is None else replace(item, calls=before.calls + item.calls)
@@ -163,9 +164,9 @@ def product_costs(
 ) -> tuple[ProductCost, ...]:
     """What products cost on an accelerator."""
     found: list[ProductCost] = []
-    rates: dict[tuple[str, float, float], tuple[Number, Number]] = {}
+    rates: dict[tuple[str, float, float, bool], tuple[Number, Number]] = {}
     for item, row_flops, row_bytes, weights_bytes in sizes:
-        kind = item.matrix_precision, item.weight_bits, item.expert_elements
+        kind = item.matrix_precision, item.weight_bits, item.expert_elements, item.super_blocks
         if kind not in rates:
             rates[kind] = product_rates(item, accelerator, calibration)
         flops_per_s, bytes_per_s = rates[kind]
@@ -226,12 +227,30 @@ def product_rates(
     if item.weight_bits < 16.0:
         reached = reached * calibration.engine.packed_memory_ratio
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(reached)
+    if item.super_blocks and item.weight_bits < 16.0:
+        bandwidth = _unpacked_as_read(bandwidth, item, accelerator, calibration.engine)
+    if not item.experts:
+        rate = rate * hardware.blas_ratio
     if not item.experts or is_unrouted(item, calibration.engine):
         return rate, bandwidth
     # Products of small experts end before they have filled the accelerator.
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
     ratio = hardware.expert_ratio * filled
     return rate * ratio, bandwidth * ratio
+
+
+def _unpacked_as_read(
+    bandwidth: Number, item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead
+) -> Number:
+    """Bytes/s of weights in super-blocks, which units of 32 bit unpack beside reading them."""
+    peak, operations = accelerator.peak_flops_per_s.get("fp32"), engine.unpacking_operations
+    if peak is None or (isinstance(operations, float) and not operations):
+        return bandwidth
+    # A multiplication with an addition is one operation. Both go on side by side.
+    unpacked = peak / 2.0 / operations * (item.weight_bits / 8.0)
+    exceeded = bandwidth / unpacked
+    square = exceeded * exceeded
+    return bandwidth / sqrt(sqrt(1.0 + square * square))
 
 
 def widened_whole(item: MatrixProduct, engine: EngineOverhead) -> bool:

@@ -298,7 +298,10 @@ def _rank_steps(
     moved_per_score = engine.moved_per_score(fused)
     if work.attention:
         peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", engine))
-        flops_per_s = peak * hardware.attention_matrix_ratio
+        on_vectors = engine.vector_attention and moved_per_score == 0.0
+        flops_per_s = peak * (
+            engine.vector_attention_ratio if on_vectors else hardware.attention_matrix_ratio
+        )
         bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
             hardware.attention_memory_ratio
         )
@@ -345,13 +348,16 @@ def _rank_steps(
         sequence_bytes=work.state_bytes_per_sequence + engine.sampled_bytes * work.chosen_from,
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
-        issued_s=engine.prompt_layer_s * engine.waited_ratio * work.layers,
+        issued_s=engine.prompt_layer_s
+        * engine.waited_ratio
+        * engine.backend_layer_ratio
+        * work.layers,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
         * engine.result_ratio,
         widened_from_rows=engine.widened_from_rows,
-        prompt_product_s=engine.prompt_product_s,
+        prompt_product_s=engine.prompt_product_s if engine.loops_experts else 0.0,
         whole_expert_tiles=engine.whole_expert_tiles,
         prompt_launch_count=_prompt_launch_count(work, engine),
     )

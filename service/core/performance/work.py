@@ -45,7 +45,8 @@ class MatrixProduct:
     ``experts_per_token``. ``per_sequence`` products run once a sequence (the output head).
     ``weight_bits`` are those of a stored element; ``expert_elements`` is the size of one routed
     expert's matrix on this rank, zero of other products. Matrices of a ``widened_whole`` format may
-    be written in 16 bit before they multiply. Each is equal to itself alone.
+    be written in 16 bit before they multiply, those of ``super_blocks`` take many operations to
+    unpack. Each is equal to itself alone.
     """
 
     calls: float
@@ -62,6 +63,7 @@ class MatrixProduct:
     weight_bits: float = 16.0
     expert_elements: float = 0.0
     widened_whole: bool = False
+    super_blocks: bool = False
     tensor_class: TensorClass = TensorClass.OTHER
 
 
@@ -407,6 +409,7 @@ def _product(
         weight_bits=bits,
         expert_elements=rows * columns * 1.0 if experts else 0.0,
         widened_whole=weights.widened_whole,
+        super_blocks=weights.super_blocks,
         tensor_class=tensor.tensor_class,
     )
 
@@ -448,6 +451,7 @@ def _head_product(
         per_sequence=True,
         weight_bits=bits,
         widened_whole=weights.widened_whole,
+        super_blocks=weights.super_blocks,
         tensor_class=TensorClass.HEAD,
     )
 

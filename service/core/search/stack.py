@@ -115,7 +115,10 @@ class Stacks(Generic[Chosen]):
                 option = self._options[position]
                 wanted = used_precisions(precisions, option.engine)
                 with suppress(ValueError):
-                    peaks[position] = used_peaks(option.accelerator, wanted)
+                    peaks[position] = {
+                        **used_peaks(option.accelerator, wanted),
+                        **_unpacking(option),
+                    }
             self._peaks[precisions] = peaks
         return self._peaks[precisions]
 
@@ -138,6 +141,12 @@ class Stacks(Generic[Chosen]):
         )
         whole: Chosen = replace(together, accelerator=accelerator)
         return whole
+
+
+def _unpacking(option: Option) -> Mapping[str, Number]:
+    """The peak of the units that unpack weights, where the engine keeps them busy with that."""
+    peak = option.accelerator.peak_flops_per_s.get("fp32")
+    return {} if peak is None or not option.engine.unpacking_operations else {"fp32": peak}
 
 
 def _bare(option: Chosen, infrastructure: Infrastructure) -> Chosen:

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, NotRequired, TypeAlias
 
 from service.core import deployment
+from service.core.backends import Backend
 from service.core.deployment import Accelerator, InferenceWorkload
 from service.core.elementwise import Number
 from service.core.engine_defaults import START_SETTINGS, UsageContext
@@ -23,7 +24,7 @@ from service.estimation.writing import repeated, written
 _OF_SENSES = ("audio_s", "images_per_request", "image_width_px", "image_height_px")
 #: Settings of serving that are resolved before they are repeated.
 _RESOLVED = (
-    *("engine", "usage_context", *START_SETTINGS),
+    *("engine", "backend", "usage_context", *START_SETTINGS),
     *("speculative", "disaggregated", "memory_tiers", "offload"),
 )
 
@@ -111,6 +112,8 @@ class Serving(EngineSettings):
     """The engine by its id."""
     engine_generation: NotRequired[IfAny[str]]
     """Generation of the engine whose figures apply, by its id in /v1/engines, if it has several."""
+    backend: NotRequired[IfAny[Backend]]
+    """Interface by which the engine drives the accelerators, if it has a choice."""
     usage_context: UsageContext
     """How requests reach the engine."""
     memory_utilization_ratio: float
@@ -228,6 +231,7 @@ def _serving(resolved: ResolvedDeployment) -> Serving:
         **written(serving, EngineSettings),
         "engine": serving.engine,
         "engine_generation": serving.engine_generation,
+        "backend": serving.backend,
         "usage_context": serving.usage_context,
         "memory_utilization_ratio": float(serving.memory_utilization_ratio),
         "chunked_prefill_tokens": int(serving.chunked_prefill_tokens),

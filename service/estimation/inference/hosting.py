@@ -20,6 +20,7 @@ from service.core.explanation import EstimateWarning
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
 from service.core.platform import Machine
+from service.estimation.backends import check_backend
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import accelerator_warnings
 from service.estimation.impacts.requests import ImpactsRequest
@@ -162,6 +163,7 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         return problems.errors
     pointer = serving_pointer(asked.serving)
     check_runs_on(release, "inference", accelerator.value, pointer, snapshot, problems)
+    check_backend(asked.serving.backend, release, accelerator.value, snapshot, problems)
     used = resolve_task(asked.task, asked.serving, model.value, problems)
     loaded = loaded_precision(asked.precision, used, release, snapshot)
     precision = served_precision(loaded, used, problems)
@@ -181,11 +183,12 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         asked.serving,
         release,
         start,
+        accelerator.value,
         snapshot,
         asked.arrivals,
         None if speculation is None else speculation.value,
     )
-    chosen = calibration(snapshot, release.key, accelerator.value)
+    chosen = calibration(snapshot, release.key, accelerator.value, serving.backend)
     return Hosted(
         model=model,
         accelerator=accelerator,

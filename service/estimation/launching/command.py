@@ -91,6 +91,7 @@ def start_of(
     if sharing.get("tensor_counts_copies", False):
         settings["tensor"] = layout.tensor * layout.joined_copies
     notes += [sharing["note"]] if "note" in sharing else []
+    notes += _notes_on_build(engine, deployment["serving"].get("backend"))
     notes += _notes_on_serving(deployment["serving"], layout.data)
     file = _file(checkpoint, weights)
     if needs_file:
@@ -116,6 +117,14 @@ def start_of(
         "notes": notes,
         "source": told["source"],
     }
+
+
+def _notes_on_build(engine: Entry[Engine], backend: str | None) -> Iterator[str]:
+    """Which of an engine's builds a backend needs."""
+    options = engine.document.get("backends", {}).get("options", ())
+    build = next((one.get("build") for one in options if one["id"] == backend), None)
+    if build is not None:
+        yield f"take a build of {engine.value.name} for {backend} ({build})"
 
 
 def _notes_on_serving(serving: Mapping[str, Any], replicas: int) -> Iterator[str]:

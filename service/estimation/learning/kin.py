@@ -27,6 +27,7 @@ def kin_of_deployment(resolved: ResolvedDeployment, estimate: InferenceEstimate)
             _formats(resolved.deployment.precision),
             replace(layout, data=1),
             serving.engine_generation,
+            serving.backend,
             None if drafted is None else (drafted.draft_tokens, drafted.architecture is None),
             serving.disaggregation is not None,
         ),

@@ -27,6 +27,7 @@ from service.core.search.batch_evaluation import (
     SearchSpace,
     SpeculationOption,
 )
+from service.estimation.backends import BACKEND, backend_of, check_backend, has_backend
 from service.estimation.calibrations import calibration
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
@@ -171,7 +172,16 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     for at, name in enumerate(request.space.kv_caches or ()):
         check_holds(release, NUMBER_FORMATS[name], f"/space/kv_caches/{at}", snapshot, problems)
     problems.stop_if_any()
-    measured = [calibration(snapshot, release.key, entry.value) for _, entry in accelerators]
+    asked_backend = request.serving.backend
+    measured = [
+        calibration(
+            snapshot,
+            release.key,
+            entry.value,
+            backend_of(asked_backend, release, entry.value, snapshot),
+        )
+        for _, entry in accelerators
+    ]
     performances = [
         (entry.value, one.performance)
         for (_, entry), one in zip(accelerators, measured, strict=True)
@@ -180,7 +190,9 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         started_options(performances, request.serving, release, entry.value, snapshot)
         for _, entry in models
     ]
-    serving = resolve_serving(request.serving, release, options[0][0].start, snapshot)
+    serving = resolve_serving(
+        request.serving, release, options[0][0].start, entries[0].value, snapshot
+    )
     engine, draft = snapshot.engines[release.engine], speculation_option(speculation)
     spaces = tuple(
         _space(at, entry, request, options[at], draft, engine, problems)
@@ -263,9 +275,18 @@ def _able(
         for _, entry in accelerators:
             pointer = "/space/accelerators"
             check_runs_on(release, "inference", entry.value, pointer, snapshot, problems)
+            check_backend(request.serving.backend, release, entry.value, snapshot, problems)
         return accelerators
     engine = snapshot.engines[release.engine].value
-    return [(name, entry) for name, entry in accelerators if engine.runs_on(entry.value.hardware)]
+    able = [
+        (name, entry)
+        for name, entry in accelerators
+        if engine.runs_on(entry.value.hardware)
+        and has_backend(engine, request.serving.backend, entry.value)
+    ]
+    if not able:
+        problems.add(BACKEND, f"no accelerator that {engine.name} runs on has it")
+    return able
 
 
 def named(given: object, at: int) -> str:

@@ -13,9 +13,11 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.kernels import (
     KERNELS,
     OPERAND_BITS,
+    attends_on_vectors,
     engine_precision,
     holds_widened,
     is_weight_only,
+    loops_experts,
     meets,
     met_by,
     multiplied_precision,
@@ -119,20 +121,46 @@ def test_the_highest_of_some_normal_values(ranks):
 
 
 @pytest.mark.parametrize(
-    ("release", "family", "rows"),
+    ("release", "family", "backend", "rows"),
     [
-        ("llama.cpp@2024", "nvidia-ada", 33.0),
-        ("llama.cpp@2024", "nvidia-pascal", 0.0),
-        ("llama.cpp@2024", "apple-silicon", 0.0),
-        ("llama.cpp@2025", "nvidia-ada", 0.0),
-        ("exllama@v1", "nvidia-ada", 8.0),
-        ("exllama@v2", "amd-rdna3", 33.0),
-        ("transformers@shared-cache", "nvidia-ampere", 8.0),
-        ("vllm@v1", "nvidia-hopper", 0.0),
+        ("llama.cpp@2024", "nvidia-ada", "cuda", 33.0),
+        ("llama.cpp@2024", "nvidia-ada", None, 33.0),
+        ("llama.cpp@2024", "nvidia-ada", "vulkan", 0.0),
+        ("llama.cpp@2024", "nvidia-pascal", "cuda", 0.0),
+        ("llama.cpp@2024", "apple-silicon", "metal", 0.0),
+        ("llama.cpp@2025", "nvidia-ada", "cuda", 0.0),
+        ("llama.cpp@2025", "amd-rdna3.5", "hip-rocwmma", 64.0),
+        ("llama.cpp@2025", "amd-rdna3.5", "vulkan", 0.0),
+        ("exllama@v1", "nvidia-ada", None, 8.0),
+        ("exllama@v2", "amd-rdna3", None, 33.0),
+        ("transformers@shared-cache", "nvidia-ampere", None, 8.0),
+        ("vllm@v1", "nvidia-hopper", None, 0.0),
     ],
 )
-def test_weights_are_widened_whole_where_the_table_says(release, family, rows):
-    assert widened_from_rows(release, family) == rows
+def test_weights_are_widened_whole_where_the_table_says(release, family, backend, rows):
+    assert widened_from_rows(release, family, backend) == rows
+
+
+@pytest.mark.parametrize(
+    ("release", "family", "backend", "looped"),
+    [
+        ("llama.cpp@2024", "nvidia-ada", "cuda", True),
+        ("llama.cpp@2025", "nvidia-ada", "cuda", False),
+        ("llama.cpp@2025", "amd-rdna3.5", "hip", True),
+        ("llama.cpp@2025", "amd-rdna3.5", "vulkan", False),
+        ("llama.cpp@2025", "amd-rdna2", "hip", False),
+        ("vllm@v1", "nvidia-ada", None, False),
+    ],
+)
+def test_experts_of_prompts_are_looped_over_where_the_table_says(release, family, backend, looped):
+    assert loops_experts(release, family, backend) is looped
+
+
+def test_fused_attention_has_no_matrix_units_where_the_table_says():
+    assert attends_on_vectors("llama.cpp@2025", "amd-rdna3.5", "hip-rocblas")
+    assert not attends_on_vectors("llama.cpp@2025", "amd-rdna3.5", "hip-rocwmma")
+    assert not attends_on_vectors("llama.cpp@2025", "amd-rdna3.5", "vulkan")
+    assert not attends_on_vectors("llama.cpp@2025", "nvidia-ada", "cuda")
 
 
 @pytest.mark.parametrize(
@@ -177,5 +205,6 @@ def test_quantised_experts_are_not_routed_where_the_table_says():
 
 def test_kernels_of_prompts_are_those_that_somebody_counted():
     assert prompt_layer_kernel_count("llama.cpp@2024", "nvidia-ada") == 43.0
+    assert prompt_layer_kernel_count("llama.cpp@2024", "nvidia-ada", "vulkan") == 0.0
     assert prompt_layer_kernel_count("llama.cpp@2024", "apple-silicon") == 0.0
     assert prompt_layer_kernel_count("exllama@v2", "nvidia-ada") == 0.0

@@ -102,7 +102,9 @@ def test_a_file_of_weights_is_named_for_native_engines(packaged_snapshot):
     assert flags["--ctx-size"] == str(2 * 4096)
     assert flags["--n-gpu-layers"] == "999"
     assert start["notes"] == [
-        "Llama-3.1-8B-Q4_K_M.gguf is the model in gguf-q4_k_m: fetch a published one, or convert it"
+        "take a build of llama.cpp for cuda (-DGGML_CUDA=ON)",
+        "Llama-3.1-8B-Q4_K_M.gguf is the model in gguf-q4_k_m: fetch a published one, or "
+        "convert it",
     ]
     assert start["kubernetes"] is None
 

@@ -30,6 +30,18 @@ _UNITS = {"B": 1e9, "M": 1e6}
 _TABLE = frozenset({"model", "test", "t/s"})
 #: Lines before the table that are looked at.
 _MOST_BEFORE = 200
+#: What it calls backends, and those of several builds or drivers of which it does not say which.
+_BACKENDS = {
+    "CUDA": "cuda",
+    "ROCm": "hip",
+    "Vulkan": "vulkan",
+    "Metal": "metal",
+    "MTL": "metal",
+    "SYCL": "sycl",
+    "CANN": "cann",
+    "OpenCL": "opencl",
+}
+_SEVERAL = frozenset({"hip", "vulkan"})
 _COLUMNS = {"ngl": "n_gpu_layers", "sm": "split_mode", "fa": "flash_attn", "nkvo": "no_kv_offload"}
 
 
@@ -161,6 +173,12 @@ def _tell_device(run: Run, part: Part) -> None:
         _tell_names(run, part, said)
     if on_host:
         return
+    if backend is not None:
+        several = str(backend.value).split(",")
+        known = next((_BACKENDS[name] for name in several if name in _BACKENDS), None)
+        if known is not None:
+            place = Part(known, backend.pointer, backend.line)
+            run.tell("/serving/backend", place, inferred=known in _SEVERAL)
     kept = part.part("no_kv_offload")
     if kept is not None and kept.value in (True, "1"):
         run.notes.append("the cache is on the host")

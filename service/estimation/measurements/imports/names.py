@@ -68,7 +68,7 @@ _DTYPES = {
     "modelopt": "fp8",
     "modelopt_fp4": "nvfp4",
     "bitsandbytes": "bnb-nf4",
-    "mxfp4_moe": "mxfp4",
+    "mxfp4_moe": "gguf-mxfp4",
 }
 _CACHES = {"q8_0": "gguf-q8_0", "q4_0": "gguf-q4_0", "q4_1": "gguf-q4_1", "q5_0": "gguf-q5_0"}
 _SIZES = {"small": "s", "medium": "m", "large": "l"}

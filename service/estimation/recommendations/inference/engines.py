@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.backends import Backend
 from service.core.deployment import Accelerator
 from service.core.engines import EngineRelease
 from service.core.number_formats import NUMBER_FORMATS
+from service.estimation.backends import BACKEND, has_backend
 from service.estimation.recommendations.requests import SearchRequest
 from service.estimation.requests import ServingRequest
 from service.estimation.resolution import Problems
@@ -65,6 +67,29 @@ def searched_engines(
         for release, positions in tried.items()
         if positions
     ) or (SearchedEngine(common, everywhere),)
+
+
+def with_backend(
+    engines: Sequence[SearchedEngine],
+    backend: Backend | None,
+    accelerators: Sequence[Entry[Accelerator]],
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> tuple[SearchedEngine, ...]:
+    """The engines with the accelerators on which they have a backend; notes where none is left."""
+    if backend is None:
+        return tuple(engines)
+    found = []
+    for one in engines:
+        engine = snapshot.engines[one.release.engine].value
+        able = {at for at in one.positions if has_backend(engine, backend, accelerators[at].value)}
+        if able:
+            found.append(SearchedEngine(one.release, frozenset(able)))
+    if not found:
+        names = ", ".join(dict.fromkeys(one.release.engine for one in engines))
+        problems.add(BACKEND, f"{names} has no {backend} on any of the accelerators")
+        return tuple(engines)
+    return tuple(found)
 
 
 def check_formats(

@@ -23,6 +23,7 @@ from service.core.search.batch_evaluation import (
     SpeculationOption,
 )
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
+from service.estimation.backends import backend_of
 from service.estimation.calibrations import calibration
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
@@ -33,6 +34,7 @@ from service.estimation.recommendations.inference.engines import (
     SearchedEngine,
     check_formats,
     searched_engines,
+    with_backend,
 )
 from service.estimation.recommendations.inference.formats import (
     TriedModel,
@@ -152,6 +154,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         named is None and _for_a_desk(sites, request.workload),
         snapshot,
     )
+    engines = with_backend(engines, request.serving.backend, accelerators, snapshot, problems)
     check_formats(request.search, engines, snapshot, problems)
     tried = _tried(models, request, engines, snapshot, problems)
     problems.stop_if_any()
@@ -230,7 +233,13 @@ def _spaces(
 ) -> Iterator[tuple[SearchSpace, Environment]]:
     """What is searched of each model under an engine, and what stands around it."""
     release = engine.release
-    found = [calibration(snapshot, release.key, one.value) for one in accelerators]
+    asked = request.serving.backend
+    found = [
+        calibration(
+            snapshot, release.key, one.value, backend_of(asked, release, one.value, snapshot)
+        )
+        for one in accelerators
+    ]
     measured = [
         (accelerator.value, one.performance)
         for accelerator, one in zip(accelerators, found, strict=True)
@@ -241,7 +250,9 @@ def _spaces(
     for one in tried:
         options = started_options(measured, request.serving, release, one.entry.value, snapshot)
         start = options[min(engine.positions)].start
-        serving = resolve_serving(request.serving, release, start, snapshot)
+        serving = resolve_serving(
+            request.serving, release, start, accelerators[min(engine.positions)].value, snapshot
+        )
         learnt = learnt_options(options, one.entry, accelerators, serving.engine, snapshot)
         yield (
             _space(one, request, value, caches, learnt, engine.positions, drafts),

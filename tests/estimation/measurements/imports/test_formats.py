@@ -177,6 +177,7 @@ def test_llama_bench(read, name):
     assert asked["accelerator"] == "nvidia-rtx-4090-24gb"
     assert asked["precision"] | {"weights": "gguf-q4_k_m", "kv_cache": "fp16"} == asked["precision"]
     assert asked["serving"]["engine_version"] == "b7021"
+    assert asked["serving"]["backend"] == "cuda"
     assert asked["workload"]["input_tokens"] == 512
     assert prompt.document.measured["prefill_tokens_per_s"] == 11840.123456
     assert prompt.document.measured["ttft_s"] == pytest.approx(512 / 11840.123456)
@@ -202,6 +203,13 @@ def test_llama_bench_behind_a_context_and_both_at_once(read):
 def llama_bench(**changed):
     [first, *_] = json.loads((FILES / "llama-bench.json").read_text())
     return json.dumps([first | changed]).encode()
+
+
+def test_llama_bench_says_what_drives_the_accelerator(read):
+    told = only(read(llama_bench(backends="Vulkan,RPC")))
+    assert request(told)["serving"]["backend"] == "vulkan"
+    unknown = only(read(llama_bench(backends="WebGPU")))
+    assert request(unknown)["serving"]["backend"] is None
 
 
 def test_llama_bench_on_several_accelerators(read):

@@ -1,0 +1,78 @@
+"""Interfaces by which native engines drive hardware, of which some have several to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
+
+from service.core.hardware import Hardware, HardwareList
+
+#: What an engine is built for. ``hip`` multiplies prompts by hipBLASLt, ``hip-rocblas`` by rocBLAS
+#: alone, ``hip-rocwmma`` fuses attention by rocWMMA beside hipBLASLt; ``vulkan`` goes through the
+#: driver that comes with the system (Mesa's RADV on Linux), ``vulkan-amdvlk`` through AMD's own.
+Backend: TypeAlias = Literal[
+    "cuda",
+    "hip",
+    "hip-rocblas",
+    "hip-rocwmma",
+    "vulkan",
+    "vulkan-amdvlk",
+    "metal",
+    "sycl",
+    "cann",
+    "opencl",
+    "cpu",
+]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+
+#: The interface that constants of hardware families were measured with, by what their ids begin
+#: with: what their makers made for them.
+_OF_MAKERS: Mapping[str, str] = MappingProxyType(
+    {
+        "nvidia-": "cuda",
+        "amd-": "hip",
+        "apple-": "metal",
+        "intel-xe": "sycl",
+        "huawei-": "cann",
+        "cpu-": "cpu",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BackendOption:
+    """A backend of an engine: it exists on ``hardware``, and most people run it on ``usual``."""
+
+    id: Backend
+    hardware: HardwareList
+    usual: HardwareList
+
+
+def backends_on(options: Iterable[BackendOption], hardware: Hardware) -> tuple[Backend, ...]:
+    """The backends of an engine that exist on an accelerator."""
+    return tuple(one.id for one in options if one.hardware.has(hardware))
+
+
+def usual_backend(options: Iterable[BackendOption], hardware: Hardware) -> Backend | None:
+    """The backend that most people run on an accelerator; None where the engine has no choice.
+
+    It is the first that exists there where no list names it.
+    """
+    able = [one for one in options if one.hardware.has(hardware)]
+    usual = next((one for one in able if one.usual.has(hardware)), None)
+    return (usual or able[0]).id if able else None
+
+
+def interface_of(backend: str) -> str:
+    """The interface that a backend is a variant of, or itself."""
+    return backend.partition("-")[0]
+
+
+def is_of_maker(backend: str, family: str) -> bool:
+    """Whether a backend drives hardware by the interface of its maker."""
+    return any(
+        family.startswith(beginning) and interface_of(backend) == own
+        for beginning, own in _OF_MAKERS.items()
+    )

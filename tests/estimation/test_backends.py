@@ -1,0 +1,128 @@
+"""What drives an accelerator: which backends exist where, which is usual, and what each does."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.catalog.entries.documents import DocumentInvalid
+from service.catalog.entries.engine_backends import backends_from
+from service.core.backends import BACKENDS, interface_of, is_of_maker
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.rejection import Rejected
+from service.estimation.requests import DeploymentRequest
+from service.estimation.resolution import Problems
+
+STRIX_HALO = "amd-ryzen-ai-max-395-128gb"
+LOAD = {"input_tokens": 512, "output_tokens": 128, "concurrency": 1}
+
+
+def computed(snapshot, accelerator=STRIX_HALO, model="meta-llama/Llama-2-7b-hf", **serving):
+    body = {
+        "model": model,
+        "accelerator": accelerator,
+        "accelerator_count": 1,
+        "precision": {"weights": "gguf-q4_0"},
+        "workload": LOAD,
+        "serving": {"engine": "llama.cpp"} | serving,
+    }
+    request = DeploymentRequest.model_validate(body)
+    return compute_deployment(resolve_deployment(request, snapshot, Problems()))
+
+
+def times_of(snapshot, **asked):
+    latency = computed(snapshot, **asked).estimate.latency
+    return float(latency.ttft_s.value), float(latency.tpot_s.value)
+
+
+@pytest.mark.parametrize(
+    ("engine", "accelerator", "usual"),
+    [
+        ("llama.cpp", "nvidia-rtx-4090-24gb", "cuda"),
+        ("llama.cpp", "apple-m2-max-96gb", "metal"),
+        ("llama.cpp", STRIX_HALO, "vulkan"),
+        ("llama.cpp", "amd-mi300x-192gb", "hip"),
+        ("llama.cpp", "intel-arc-b580-12gb", "sycl"),
+        ("llama.cpp", "amd-epyc-9654", "cpu"),
+        ("ollama", STRIX_HALO, "hip"),
+        ("lm-studio", STRIX_HALO, "vulkan"),
+        ("vllm", "nvidia-rtx-4090-24gb", None),
+    ],
+)
+def test_the_usual_backend_is_that_which_people_run(packaged_snapshot, engine, accelerator, usual):
+    weights = {"precision": {"weights": "bf16"}}
+    body = {"model": "Qwen/Qwen3-0.6B", "accelerator": accelerator, "workload": LOAD}
+    request = DeploymentRequest.model_validate(body | weights | {"serving": {"engine": engine}})
+    assert resolve_deployment(request, packaged_snapshot, Problems()).serving.backend == usual
+
+
+def test_every_backend_is_some_engines(packaged_snapshot):
+    known = {one.id for entry in packaged_snapshot.engines.values() for one in entry.value.backends}
+    assert known == set(BACKENDS)
+
+
+@pytest.mark.parametrize(
+    ("engine", "accelerator", "asked", "said"),
+    [
+        ("llama.cpp", "apple-m2-max-96gb", "cuda", "has no cuda on Apple M2 Max 96 GB, but metal"),
+        ("llama.cpp", "nvidia-rtx-4090-24gb", "hip", "but cuda, vulkan"),
+        ("ollama", STRIX_HALO, "hip-rocwmma", "but hip, vulkan"),
+        ("vllm", "nvidia-rtx-4090-24gb", "cuda", "in one way only"),
+    ],
+)
+def test_a_backend_that_does_not_exist_is_refused_with_those_that_do(
+    packaged_snapshot, engine, accelerator, asked, said
+):
+    with pytest.raises(Rejected) as refused:
+        computed(
+            packaged_snapshot,
+            accelerator,
+            "Qwen/Qwen3-0.6B",
+            engine=engine,
+            backend=asked,
+        )
+    found = {one.pointer: one.detail for one in refused.value.errors}
+    assert said in found["/serving/backend"]
+
+
+def test_prompts_wait_for_the_library_that_multiplies_them(packaged_snapshot):
+    ttft, tpot = times_of(packaged_snapshot, backend="hip")
+    slower_ttft, same_tpot = times_of(packaged_snapshot, backend="hip-rocblas")
+    assert slower_ttft > 2.0 * ttft
+    assert same_tpot == pytest.approx(tpot, rel=0.1)
+    _, vulkan_tpot = times_of(packaged_snapshot, backend="vulkan")
+    assert vulkan_tpot < tpot
+
+
+def test_fused_attention_of_hip_needs_matrix_units(packaged_snapshot):
+    plain = times_of(packaged_snapshot, backend="hip", flash_attention=True)[0]
+    fused = times_of(packaged_snapshot, backend="hip-rocwmma", flash_attention=True)[0]
+    assert fused < 0.8 * plain
+
+
+def test_own_ratios_are_those_of_other_interfaces_than_the_makers():
+    assert [interface_of(one) for one in ("hip-rocwmma", "vulkan", "cuda")] == [
+        "hip",
+        "vulkan",
+        "cuda",
+    ]
+    assert is_of_maker("hip-rocblas", "amd-rdna3.5")
+    assert not is_of_maker("vulkan", "amd-rdna3.5")
+    assert is_of_maker("cuda", "nvidia-ada")
+    assert is_of_maker("cpu", "cpu-x86")
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer"),
+    [
+        ([], "/backends/options"),
+        ({"options": []}, "/backends/options"),
+        ({"options": ["cuda"]}, "/backends/options/0"),
+        ({"options": [{"id": "opengl", "hardware": ["nvidia-*"]}]}, "/backends/options/0/id"),
+        ({"options": [{"id": "cuda", "hardware": "all"}]}, "/backends/options/0/hardware"),
+        ({"options": [{"id": "cuda", "hardware": ["a"]}] * 2}, "/backends/options"),
+    ],
+)
+def test_what_is_wrong_with_a_list_of_backends_is_said(given, pointer):
+    with pytest.raises(DocumentInvalid) as invalid:
+        backends_from(given)
+    assert invalid.value.pointer == pointer
