@@ -102,6 +102,7 @@ class EngineBackends(Stated):
 
     options: list[EngineBackend]
     source: str
+    note: NotRequired[str]
 
 
 class EngineRecipes(Stated):
