@@ -11,12 +11,12 @@ import orjson
 from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.formatting import duration
-from service.estimation.recommendations.limits import CONDITIONS, Limit
+from service.estimation.recommendations.limits import CONDITIONS, Limit, bounds_told
 from service.estimation.references import CatalogRequest, HubModel, ModelReference
 from service.estimation.resolution import UNNAMED
 from service.estimation.verdict.figures import KeyFigure, days
 from service.estimation.verdict.verdict import Verdict
-from service.estimation.wording import place_name, sentence, spoken
+from service.estimation.wording import sentence, spoken
 from service.reports.document import (
     UNKNOWN,
     Bar,
@@ -70,6 +70,8 @@ _SHARE, _OF_SHARES = "%", "_ratio"
 _COUNTED = ("accelerators", "sequences", "tokens")
 #: Units that people say otherwise, with how.
 _SPOKEN: Mapping[str, Callable[[float], str]] = {"s": duration, "d": days}
+#: The limit that is set to no rule at all.
+_RULES = "compliance"
 _VERDICTS = {"pass": "kept", "fail": "missed", "unknown": "not known"}
 
 
@@ -112,8 +114,8 @@ class Terms:
         """The limits that were set, each with its value."""
         return tuple(
             (name, bound if isinstance(bound, str) else _in_unit(bound, unit))
-            for field, bound in answer["limits"].items()
-            if bound and bound != "mean" and bound is not True
+            for field, bound in bounds_told(answer["limits"]).items()
+            if field == _RULES or (bound and bound != "mean" and bound is not True)
             for name, unit in (self._named(field),)
         )
 
@@ -301,27 +303,6 @@ def _catalog_name(model: str, snapshot: CatalogSnapshot) -> str:
         return snapshot.find("models", model).id
     except UnknownReference:
         return model
-
-
-def prices_asked(own: Mapping[str, float], list_prices: bool) -> str:
-    """Whose prices were taken."""
-    given = "; ".join(f"{name}: {number(price, 'USD')}" for name, price in own.items())
-    return given or ("list prices" if list_prices else "none")
-
-
-def or_all(given: Sequence[str] | None, otherwise: str) -> str:
-    """What is searched, or that all of it is."""
-    return otherwise if given is None else listed(given)
-
-
-def places_searched(regions: Sequence[str] | None, snapshot: CatalogSnapshot) -> str:
-    """Where is searched: a country's clouds by the name of the country."""
-    named = [place_name(f"country/{one.removesuffix('/*')}", snapshot) for one in regions or ()]
-    told = [
-        f"clouds in {name}" if one.endswith("/*") else one
-        for one, name in zip(regions or (), named, strict=True)
-    ]
-    return or_all(told if regions else None, "all cloud regions")
 
 
 def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table]:

@@ -14,7 +14,7 @@ from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import InputTokens
-from service.estimation.verdict.figures import emissions, inference_figures
+from service.estimation.verdict.figures import inference_figures
 from service.estimation.verdict.names import format_name, layout_words
 from service.estimation.verdict.verdict import Verdict, inference_verdict
 from service.reports.decision import (
@@ -24,9 +24,6 @@ from service.reports.decision import (
     decision_document,
     limit_names,
     model_names,
-    or_all,
-    places_searched,
-    prices_asked,
 )
 from service.reports.document import (
     UNKNOWN,
@@ -38,6 +35,7 @@ from service.reports.document import (
     number,
     percent,
 )
+from service.reports.rows import candidate_usd, footprint_rows, memory_rows, searched_rows
 
 
 def recommendation_document(
@@ -111,14 +109,7 @@ def _asked(
         ("Share of prompts cached", percent(workload.prefix_cached_ratio)),
         ("Calls per task", number(workload.calls_per_task)),
         ("Engine", request.serving.engine or "the one that is usual on the accelerators"),
-        ("Accelerators", or_all(search.accelerators, "the whole catalog")),
-        ("Regions", places_searched(search.regions, snapshot)),
-        ("Weights", or_all(search.precisions, "the checkpoint's own, and the usual formats")),
-        ("Largest number of accelerators", number(search.max_accelerators)),
-        (
-            "Prices per accelerator-hour",
-            prices_asked(request.usd_per_accelerator_hour, request.list_prices),
-        ),
+        *searched_rows(request, search, "the checkpoint's own, and the usual formats", snapshot),
     )
 
 
@@ -127,12 +118,6 @@ def _settings(candidate: Mapping[str, Any]) -> str:
     return ", ".join(
         [f"{weights} weights", f"{cache} cache", *layout_words(candidate["parallelism"])]
     )
-
-
-def _per_million(candidate: Mapping[str, Any]) -> str:
-    """What a million output tokens cost [USD], at the prices of the search."""
-    cost = candidate["metrics"]["cost"]
-    return UNKNOWN if cost is None else number(cost)
 
 
 def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
@@ -148,7 +133,7 @@ def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
                 candidate["region"],
                 number(latency["ttft_s"]["value"]),
                 number(latency["tpot_s"]["value"]),
-                _per_million(candidate),
+                candidate_usd(candidate),
                 UNKNOWN if total is None else number(total["value"] / 1e6),
                 choice["confidence"],
             )
@@ -171,38 +156,31 @@ def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
 
 
 def _figures(choice: Mapping[str, Any]) -> Table:
-    candidate, estimate = choice["candidate"], choice["estimate"]
-    memory, latency, energy = estimate["memory"], estimate["latency"], estimate["energy"]
+    estimate = choice["estimate"]
+    latency, cost = estimate["latency"], estimate["cost"] or {}
     year = (estimate["impacts"] or {}).get("per_year") or {}
-    carbon, water = year.get("carbon") or {}, year.get("water") or {}
-    cost = estimate["cost"] or {}
     # In places of one's own, what it costs to own it.
     hourly = cost.get("rented") or cost.get("owned") or {}
+    asked = candidate_usd(choice["candidate"])
     rows = (
-        ("Memory per accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
-        ("Free memory", percent(candidate["headroom_ratio"])),
+        *memory_rows(choice),
         ("Time to first token", in_words(latency["ttft_s"], duration)),
         ("Time per output token", in_words(latency["tpot_s"], duration)),
         ("Time for a whole answer", in_words(latency["e2e_s"], duration)),
         ("Output", figure(latency["output_tokens_per_s"], "tokens/s")),
-        ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
-        ("Energy per year", figure(year.get("facility_energy_kwh"), "MWh", 1e-3)),
-        ("Greenhouse gases per year", in_words(carbon.get("total_gco2e"), emissions)),
-        ("of which electricity", in_words(carbon.get("operational_location_gco2e"), emissions)),
-        ("Water per year", figure(water.get("total_l"), "m³", 1e-3)),
+        *footprint_rows(estimate, year, "per year"),
         ("Price per hour", figure(hourly.get("usd_per_hour"), "USD")),
         ("Price per month", figure(hourly.get("usd_per_hour"), "USD", HOURS_PER_MONTH)),
         (
             "Price per million output tokens",
             figure(hourly.get("usd_per_million_output_tokens"), "USD"),
         ),
-        ("Per million output tokens, at the prices of the search", _usd(_per_million(candidate))),
+        (
+            "Per million output tokens, at the prices of the search",
+            asked if asked == UNKNOWN else f"{asked} USD",
+        ),
     )
     return Table(("Figure", "Estimate (90 % interval)"), rows, "What to expect", (1,))
-
-
-def _usd(amount: str) -> str:
-    return amount if amount == UNKNOWN else f"{amount} USD"
 
 
 def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
@@ -222,7 +200,7 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
                 UNKNOWN if one["score_ratio"] is None else percent(one["score_ratio"]),
                 number(one["metrics"]["carbon"]),
                 number(one["metrics"]["water"]),
-                _per_million(one),
+                candidate_usd(one),
             )
             for one in front
         ),

@@ -9,7 +9,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.estimation.recommendations.limit_tables import RUN_LIMITS
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
-from service.estimation.verdict.figures import days, emissions, training_figures
+from service.estimation.verdict.figures import days, training_figures
 from service.estimation.verdict.names import (
     format_name,
     layout_words,
@@ -24,9 +24,6 @@ from service.reports.decision import (
     decision_document,
     limit_names,
     model_names,
-    or_all,
-    places_searched,
-    prices_asked,
 )
 from service.reports.document import (
     UNKNOWN,
@@ -38,6 +35,7 @@ from service.reports.document import (
     number,
     percent,
 )
+from service.reports.rows import candidate_usd, footprint_rows, memory_rows, searched_rows
 
 _HOURS_PER_DAY = 24.0
 #: What is recomputed, and where optimizer states are kept, where that is anything.
@@ -115,14 +113,7 @@ def _asked(
         ("Optimizers", listed([optimizer_name(one) for one in run.optimizers])),
         ("Optimizer states in host memory", _MAY_OFFLOAD[run.offload]),
         ("Framework", "any" if run.framework == "default" else run.framework),
-        ("Accelerators", or_all(search.accelerators, "the whole catalog")),
-        ("Regions", places_searched(search.regions, snapshot)),
-        ("Weights", or_all(search.precisions, "the checkpoint's own, and FP8")),
-        ("Largest number of accelerators", number(search.max_accelerators)),
-        (
-            "Prices per accelerator-hour",
-            prices_asked(request.usd_per_accelerator_hour, request.list_prices),
-        ),
+        *searched_rows(request, search, "the checkpoint's own, and FP8", snapshot),
     )
 
 
@@ -145,11 +136,6 @@ def _settings(candidate: Mapping[str, Any]) -> str:
     )
 
 
-def _usd(candidate: Mapping[str, Any]) -> str:
-    cost = candidate["metrics"]["cost"]
-    return UNKNOWN if cost is None else number(cost)
-
-
 def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
     return Table(
         (
@@ -170,7 +156,7 @@ def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
                 choice["candidate"]["region"],
                 number(choice["candidate"]["days"]),
                 number(choice["candidate"]["accelerator_hours"]),
-                _usd(choice["candidate"]),
+                candidate_usd(choice["candidate"]),
                 number(choice["candidate"]["metrics"]["carbon"]),
                 number(choice["candidate"]["metrics"]["water"]),
                 choice["confidence"],
@@ -184,23 +170,16 @@ def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
 
 def _figures(choice: Mapping[str, Any]) -> Table:
     candidate, estimate = choice["candidate"], choice["estimate"]
-    memory, speed, energy = estimate["memory"], estimate["latency"], estimate["energy"]
+    speed, hourly = estimate["latency"], candidate["usd_per_hour"]
     run, whole = speed.get("run") or {}, (estimate["impacts"] or {}).get("run") or {}
-    carbon, water = whole.get("carbon") or {}, whole.get("water") or {}
-    hourly = candidate["usd_per_hour"]
     rows = (
-        ("Memory per accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
-        ("Free memory", percent(candidate["headroom_ratio"])),
+        *memory_rows(choice),
         ("Time of a step", figure(speed["step_s"], "s")),
         ("Tokens per second", figure(speed["tokens_per_s"], "")),
         ("Share of peak used (MFU)", in_words(speed["mfu_ratio"], percent)),
         ("Duration of the run", in_words(run.get("days"), days)),
         ("Expected failures", figure(run.get("expected_failures"), "")),
-        ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
-        ("Energy of the run", figure(whole.get("facility_energy_kwh"), "MWh", 1e-3)),
-        ("Greenhouse gases of the run", in_words(carbon.get("total_gco2e"), emissions)),
-        ("of which electricity", in_words(carbon.get("operational_location_gco2e"), emissions)),
-        ("Water of the run", figure(water.get("total_l"), "m³", 1e-3)),
+        *footprint_rows(estimate, whole, "of the run"),
         ("Price per hour, all accelerators", UNKNOWN if hourly is None else number(hourly, "USD")),
         (
             "Price of the run",
@@ -223,7 +202,7 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
                 number(one["days"]),
                 number(one["metrics"]["carbon"]),
                 number(one["metrics"]["water"]),
-                _usd(one),
+                candidate_usd(one),
             )
             for one in front
         ),

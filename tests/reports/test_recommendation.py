@@ -165,6 +165,20 @@ def test_when_nothing_will_do_it_says_what_would(packaged_snapshot):
     assert "must fall by" in said
 
 
+def test_limits_of_rules_and_of_the_site_are_told_by_name(packaged_snapshot):
+    """They are objects of the request, each with a limit or several."""
+    noise = {"at_most_db": 60, "machine_sound_power_db": 80, "receptor_distance_m": 50}
+    limits = {"site": {"rack_kw": 60, "noise": noise}, "compliance": {"on": "2026-01-01"}}
+    _, _, document = told(packaged_snapshot, limits=limits)
+    said = "\n".join(texts(document))
+    for name, value in (
+        ("power of a rack", "60 kW"),
+        ("noise where it is heard", "60 dB(A)"),
+        ("rules that are not kept", "0 rules"),
+    ):
+        assert f"{name}\n{value}" in said
+
+
 def test_what_a_request_brings_is_text_and_nothing_else(packaged_snapshot):
     hostile = "<script>alert(1)</script>#panic()*x*\\u{0} $x$ @a <b>"
     config = dict(packaged_snapshot.find("models", BODY["model"]).document["config"])

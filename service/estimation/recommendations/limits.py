@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from service.estimation.answers import LimitRow
-from service.estimation.recommendations.place_requests import SiteLimits
 from service.estimation.references import Request
 
 if TYPE_CHECKING:
@@ -86,20 +85,24 @@ class Limit:
 
 
 def bounds_of(limits: Request) -> dict[str, Any]:
-    """What limits of a request are set to, those of rules and of the site among them.
+    """What limits of a request are set to, by name, those of rules and of the site among them."""
+    return bounds_told(limits.model_dump())
+
+
+def bounds_told(limits: Written) -> dict[str, Any]:
+    """The same of limits as an answer tells them.
 
     No rule may be broken where rules are to be kept.
     """
-    bounds = limits.model_dump(exclude={"compliance", "site"})
-    site: SiteLimits | None = getattr(limits, "site", None)
-    if getattr(limits, "compliance", None) is not None:
+    bounds = {name: bound for name, bound in limits.items() if name not in ("compliance", "site")}
+    if limits.get("compliance") is not None:
         bounds["compliance"] = 0.0
+    site = limits.get("site")
     if site is not None:
-        level = None if site.noise is None else site.noise.at_most_db
         bounds |= {
-            "facility_power_w": site.facility_power_w,
-            "rack_kw": site.rack_kw,
-            "noise_db": level,
+            "facility_power_w": site["facility_power_w"],
+            "rack_kw": site["rack_kw"],
+            "noise_db": None if site["noise"] is None else site["noise"]["at_most_db"],
         }
     return bounds
 

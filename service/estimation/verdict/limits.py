@@ -9,7 +9,7 @@ from typing import Any
 from service.core.years import HOURS_PER_MONTH
 from service.estimation.formatting import duration, number
 from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
-from service.estimation.recommendations.limits import limit_rows
+from service.estimation.recommendations.limits import bounds_of, limit_rows
 from service.estimation.recommendations.requests import DecisionLimitsRequest
 from service.estimation.verdict.figures import days, emissions, known_cost, rough_money
 
@@ -73,7 +73,7 @@ def held(estimate: Mapping[str, Any], limits: DecisionLimitsRequest | None) -> t
             kept=None if row["value"] is None else row["verdict"] == "pass",
             ratio=None if row["value"] is None else row["value"] / row["limit"],
         )
-        for row in limit_rows(DEPLOYMENT_LIMITS, limits.model_dump(), estimate, candidate)
+        for row in limit_rows(DEPLOYMENT_LIMITS, bounds_of(limits), estimate, candidate)
         if row["name"] in _TOLD
         for told, words in (_TOLD[row["name"]],)
     )
