@@ -58,7 +58,9 @@ class YearOfMachines:
     retired: int
 
 
-def machines_over_years(needed: Sequence[int], life_years: int) -> tuple[YearOfMachines, ...]:
+def machines_over_years(
+    needed: Sequence[int], life_years: int, together: int = 1
+) -> tuple[YearOfMachines, ...]:
     """Purchases and retirements that always hold what is needed, and no more than they must.
 
     Machines are bought at the start of a year, stay for their whole life, and are retired at its
@@ -71,6 +73,8 @@ def machines_over_years(needed: Sequence[int], life_years: int) -> tuple[YearOfM
         Machines in use, year by year.
     life_years
         Years that each is kept, at least 1.
+    together
+        How many are sold as one.
     """
     ages: deque[tuple[int, int]] = deque()
     years = []
@@ -80,7 +84,7 @@ def machines_over_years(needed: Sequence[int], life_years: int) -> tuple[YearOfM
         while ages and ages[0][0] + life_years <= year:
             retired += ages.popleft()[1]
         held -= retired
-        bought = max(0, in_use - held)
+        bought = ceil(max(0, in_use - held) / together) * together
         if bought:
             ages.append((year, bought))
         held += bought

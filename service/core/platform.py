@@ -36,8 +36,9 @@ class Platform:
     what power supplies lose of all that passes them is left to ``supply_efficiency_ratio``.
     Platforms whose accelerators' power is that of the whole machine have no host of their own.
     ``accelerators`` is how many one machine holds, ``host_accelerators`` how many of them one
-    operating system has, and ``shared_ratio`` is 1 where those that are
-    not asked about belong to others, as in servers that are rented out in parts, else 0.
+    operating system has, ``board_accelerators`` how many are sold as one board or rack, and
+    ``shared_ratio`` is 1 where those that are not asked about belong to others, as in servers that
+    are rented out in parts, else 0.
     ``rated_power_w`` is the most that a machine draws. What a machine took to make and weighs is
     that of its accelerators, too, where its ``whole_ratio`` is 1 and not 0. A core of its host
     takes ``core_time_ratio`` of the time that one of an accelerator server does. Unknown
@@ -56,6 +57,7 @@ class Platform:
     site_pue_ratio: Interval = field(metadata=FIGURE)
     site_wue_l_per_kwh: Interval | None = field(metadata=FIGURE)
     host_accelerators: Number = field(default=inf, metadata=FIGURE)
+    board_accelerators: Number = field(default=1.0, metadata=FIGURE)
     rated_power_w: Number = field(default=inf, metadata=FIGURE)
     embodied_kgco2e: Interval | None = field(default=None, metadata=FIGURE)
     embodied_adpe_kgsbeq: Interval | None = field(default=None, metadata=FIGURE)
@@ -73,6 +75,10 @@ class Platform:
     def site(self) -> Site:
         """The building that it usually stands in."""
         return Site(self.site_pue_ratio, self.site_wue_l_per_kwh)
+
+    def bought(self, count: Number) -> Number:
+        """Accelerators that whoever needs so many has to buy: whole boards, or racks [-]."""
+        return ceil(count / self.board_accelerators) * self.board_accelerators
 
     def machines(self, count: Number) -> Number:
         """Machines that so many accelerators take up; a share of one where others have the rest."""

@@ -16,6 +16,12 @@ def test_machines_are_bought_replaced_and_kept_where_the_need_shrinks() -> None:
     assert [year.held for year in years] == [10, 14, 14, 12, 12]
 
 
+def test_what_is_sold_as_one_is_bought_as_one() -> None:
+    years = machines_over_years([10, 14, 30], life_years=5, together=8)
+    assert [year.in_use for year in years] == [10, 14, 30]
+    assert [year.bought for year in years] == [16, 0, 16]
+
+
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=30), st.integers(1, 20))
 def test_machines_cover_the_need_and_none_is_lost(needed: list[int], life_years: int) -> None:
     years = machines_over_years(needed, life_years)

@@ -62,6 +62,8 @@ class PlatformEntry(CatalogEntry):
     accelerators: NotRequired[int]
     host_accelerators: NotRequired[int]
     """Accelerators that one operating system starts processes on; all of them if left out."""
+    board_accelerators: NotRequired[int]
+    """Accelerators that are sold together, as one board or rack; each by itself if left out."""
     shared: NotRequired[bool]
     integrated: NotRequired[bool]
     contains_accelerators: NotRequired[bool]

@@ -28,7 +28,7 @@ _UNKNOWN_FORM = "unknown"
 #: What machines that are like another have of it where they state nothing themselves.
 _INHERITED = (
     *("kind", "site_class", "accelerators", "host_accelerators", "shared", "integrated"),
-    *("peer_to_peer",),
+    *("board_accelerators", "peer_to_peer"),
     *("contains_accelerators", "scale_up_link", "scale_up_domain_accelerators"),
 )
 _KEYS = frozenset(
@@ -122,6 +122,7 @@ def _machine(
         site_class=site_class,
         accelerators=float(count),
         host_accelerators=float(whole_number(stated, "host_accelerators", count)),
+        board_accelerators=float(whole_number(stated, "board_accelerators", 1)),
         shared_ratio=float(flag(stated, "shared")),
         whole_ratio=float(flag(stated, _whole(stated))),
         host_idle_w=host_idle_w,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 from service.core.interval import Z_90
-from service.core.search.workloads import METRICS, PRIORITIES, Metric
+from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority
 
 #: Draws of inputs and weights over which a choice has to hold, and the seed that makes them alike.
 DRAWS = 200
@@ -104,7 +104,7 @@ def ranking(metrics: FloatArray, weights: FloatArray, least: FloatArray) -> NDAr
 
 
 def least_first(
-    values: FloatArray, order: NDArray[np.intp], last: NDArray[np.bool_] | None = None
+    values: FloatArray, order: NDArray[np.intp], last: NDArray[np.intp] | None = None
 ) -> NDArray[np.intp]:
     """Candidates by one figure first, near-ties in a given order.
 
@@ -115,20 +115,21 @@ def least_first(
     order
         Candidates by everything, which decides between figures within two per cent.
     last
-        Those that come after all others, whatever their figure.
+        Above zero for those that come after all others, whatever their figure.
     """
     best = np.nanmin(values) if np.isfinite(values).any() else np.nan
     steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / _NEAR_TIE)
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
-    later = np.zeros(len(values), dtype=bool) if last is None else last
+    later = np.zeros(len(values), dtype=np.intp) if last is None else last
     return np.lexsort((place, np.nan_to_num(steps, nan=np.inf), later))
 
 
 def shortlist(
     metrics: FloatArray,
-    accelerators: FloatArray,
+    held: FloatArray,
     scarce: NDArray[np.bool_],
+    idle: NDArray[np.bool_],
     weights: FloatArray,
     least: FloatArray,
     most: int,
@@ -137,9 +138,9 @@ def shortlist(
 
     Parameters
     ----------
-    metrics, accelerators, scarce
-        Of each candidate: its metrics, how many accelerators it takes, and whether water is scarce
-        where it stands.
+    metrics, held, scarce, idle
+        Of each candidate: its metrics, how many accelerators it pays for, whether water is scarce
+        where it stands, and whether some of what it pays for stands idle.
     weights, least
         As for the ranking itself.
     most
@@ -151,10 +152,22 @@ def shortlist(
     found = [order[:most]]
     for priority, metric in PRIORITIES.items():
         if metric is not None or priority == "smallest":
-            values = accelerators if metric is None else metrics[:, METRICS.index(metric)]
-            last = scarce if priority == "lowest_water" else None
-            found.append(least_first(values, order, last)[:most])
+            values = held if metric is None else metrics[:, METRICS.index(metric)]
+            found.append(least_first(values, order, last_for(priority, scarce, idle))[:most])
     return np.unique(np.concatenate(found))
+
+
+def last_for(
+    priority: Priority, scarce: NDArray[np.bool_], idle: NDArray[np.bool_]
+) -> NDArray[np.intp] | None:
+    """Whatever comes after all others for a priority, the highest last; None where nothing does.
+
+    No saving of water is worth taking it from those who lack it, and no footprint is the lowest
+    that leaves out what stands idle for it.
+    """
+    if priority == "lowest_water":
+        return 2 * scarce.astype(np.intp) + idle
+    return idle.astype(np.intp) if priority == "lowest_carbon" else None
 
 
 def factors(metrics: FloatArray, weights: FloatArray, least: FloatArray) -> FloatArray:

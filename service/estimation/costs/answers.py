@@ -54,6 +54,9 @@ class Rented(Answer):
 class Owned(Answer):
     """Parts of the cost of ownership."""
 
+    accelerators: int
+    """Those that are bought: whole boards or racks where they are sold so, unless the request says
+    what one costs."""
     hardware_usd_per_hour: Interval
     electricity_usd_per_hour: Interval
     memory_tiers_usd_per_hour: NotRequired[IfAny[Interval]]

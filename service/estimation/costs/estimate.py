@@ -28,7 +28,7 @@ from service.estimation.costs.answers import (
     TrainingCost,
     TrainingRunCost,
 )
-from service.estimation.costs.purchases import purchase_usd
+from service.estimation.costs.purchases import purchase
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.requests import CostRequest, PeriodRequest
 from service.estimation.resolution import Problems
@@ -66,6 +66,7 @@ class Rental:
 class Prices:
     """The prices that apply to a deployment; None where there is none.
 
+    ``accelerators`` are those that are bought: whole boards, unless the caller says what one costs.
     ``purchase_usd`` is of an accelerator with its machine, ``memory_tiers_usd`` of the memory
     beside it that comes on top.
     """
@@ -83,8 +84,9 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What owning a deployment costs by the hour [USD/h]."""
+    """What owning a deployment costs by the hour [USD/h], with the accelerators that it takes."""
 
+    accelerators: int
     hardware_usd_per_hour: Interval
     electricity_usd_per_hour: Interval
     memory_tiers_usd_per_hour: Interval | None = None
@@ -115,6 +117,7 @@ class Costs:
         if self.hardware_usd_per_hour is None or self.electricity_usd_per_hour is None:
             return None
         return Ownership(
+            self.prices.accelerators,
             self.hardware_usd_per_hour,
             self.electricity_usd_per_hour,
             self.memory_tiers_usd_per_hour,
@@ -162,10 +165,12 @@ def resolve_prices(
     Rejected
         If the instance is unknown or has other accelerators.
     """
-    rental, warnings = _rental(
-        *(snapshot, asked, accelerator.id, region),
-        *(parallelism.accelerator_count, parallelism.tensor),
-    )
+    count = parallelism.accelerator_count
+    rental, warnings = _rental(snapshot, asked, accelerator.id, region, count, parallelism.tensor)
+    own = purchase(asked, accelerator, count, region, snapshot, rented=rental is not None)
+    if memory_tiers_usd is not None:
+        # What stands idle has no use for it.
+        memory_tiers_usd = scale(memory_tiers_usd, count / own.accelerators)
     entries: list[tuple[str, Entry[Any]]] = []
     if rental is not None and rental.instance is not None:
         entries.append(("instances", rental.instance))
@@ -173,20 +178,15 @@ def resolve_prices(
             entries.append(("calibrations", snapshot.calibrations[_RENTAL]))
     return Prices(
         rental=rental,
-        accelerators=parallelism.accelerator_count,
-        # What is rented is not bought, unless somebody says at which price it would be.
-        purchase_usd=purchase_usd(asked, accelerator, snapshot)
-        if rental is None or asked.purchase_usd_per_accelerator is not None
-        else None,
+        accelerators=own.accelerators,
+        purchase_usd=own.usd_per_accelerator,
         memory_tiers_usd=memory_tiers_usd,
         amortisation_years=exact(asked.amortisation_years)
         if asked.amortisation_years
         else life_years,
-        electricity_usd_per_kwh=region.value.electricity_usd_per_kwh
-        if asked.electricity_usd_per_kwh is None
-        else exact(asked.electricity_usd_per_kwh),
+        electricity_usd_per_kwh=own.electricity_usd_per_kwh,
         usd_per_tco2e=asked.usd_per_tco2e,
-        warnings=warnings,
+        warnings=(*warnings, *own.warnings),
         entries=tuple(entries),
     )
 
@@ -355,6 +355,13 @@ def _rental(
         warnings.append(EstimateWarning("price_of_another_region", message))
     warnings += _age_warnings(offer, price, kind, snapshot)
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)
+    idle = units * offer.value.accelerators - count
+    if idle:
+        message = (
+            f"the price is that of {units} × {offer.id}, which has {offer.value.accelerators} "
+            f"accelerators: {idle} of them stand idle, whose power and making are not counted"
+        )
+        warnings.append(EstimateWarning("instance_partly_idle", message))
     rental = Rental(units, rent, taken, units, kind, price.region, price.date)
     return rental, tuple(warnings)
 

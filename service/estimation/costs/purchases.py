@@ -2,14 +2,96 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from service.catalog.entries.entry import Entry
 from service.catalog.entries.figures import read_figure
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import Accelerator
-from service.core.interval import Interval, scale
+from service.core.deployment import Accelerator, Region
+from service.core.explanation import EstimateWarning
+from service.core.interval import Interval, exact, scale
 from service.estimation.projections.over_time import positive
 from service.estimation.requests import CostRequest
 from service.estimation.resolution import Problems
+
+#: The place whose price of electricity stands in where none is known.
+_WORLD = "grid/world"
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """What is bought, and what its electricity costs; None where no price is known.
+
+    ``accelerators`` are whole boards or racks, unless the caller says what one costs.
+    """
+
+    usd_per_accelerator: Interval | None
+    accelerators: int
+    electricity_usd_per_kwh: Interval | None
+    warnings: tuple[EstimateWarning, ...]
+
+
+def purchase(
+    asked: CostRequest,
+    accelerator: Entry[Accelerator],
+    count: int,
+    region: Entry[Region],
+    snapshot: CatalogSnapshot,
+    *,
+    rented: bool,
+) -> Purchase:
+    """What owning so many accelerators takes, from the request, else from the catalog.
+
+    Parameters
+    ----------
+    asked, accelerator, count, region
+        What the caller says, and what stands where.
+    snapshot
+        Has the prices.
+    rented
+        Whether a rent is known: what is rented is not bought, unless the request says at which
+        price it would be.
+
+    Raises
+    ------
+    Rejected
+        If the price that the request states is none.
+    """
+    stated = asked.purchase_usd_per_accelerator is not None
+    usd = None if rented and not stated else purchase_usd(asked, accelerator, snapshot)
+    warnings: list[EstimateWarning] = []
+    bought = count
+    if usd is not None and not stated:
+        platform = accelerator.value.platform
+        bought = int(platform.bought(count))
+        if bought > count:
+            message = (
+                f"{accelerator.value.name} is sold {platform.board_accelerators:.0f} at a time, on a "
+                f"board or with a rack: the cost is that of {bought}, of which {bought - count} "
+                "stand idle, whose power and making are not counted. State "
+                "cost.purchase_usd_per_accelerator if you have them anyway"
+            )
+            warnings.append(EstimateWarning("bought_together", message))
+    if asked.electricity_usd_per_kwh is not None:
+        return Purchase(usd, bought, exact(asked.electricity_usd_per_kwh), tuple(warnings))
+    price = electricity_price(region, snapshot)
+    if usd is not None and price is not None and region.value.electricity_usd_per_kwh is None:
+        message = (
+            f"nobody publishes what electricity costs large customers in {region.id}: the world's "
+            f"average of {price.value:.2g} USD/kWh ({price.low:.2g} to {price.high:.2g}) is taken. "
+            "State cost.electricity_usd_per_kwh"
+        )
+        warnings.append(EstimateWarning("electricity_price_assumed", message))
+    return Purchase(usd, bought, price, tuple(warnings))
+
+
+def electricity_price(region: Entry[Region], snapshot: CatalogSnapshot) -> Interval | None:
+    """Price of electricity in a place, else the world's average [USD/kWh]."""
+    known = region.value.electricity_usd_per_kwh
+    world = snapshot.regions.get(_WORLD)
+    if known is not None or world is None:
+        return known
+    return world.value.electricity_usd_per_kwh
 
 
 def purchase_usd(

@@ -82,9 +82,10 @@ _ENDS: tuple[Literal["value", "low", "high"], ...] = ("value", "low", "high")
 def _held(
     loads: Sequence[Served], end: Literal["value", "low", "high"], request: FleetPlanRequest
 ) -> tuple[YearOfMachines, ...]:
-    """Machines over the years, for the central, fewest or most copies."""
+    """Machines over the years, for the central, fewest or most copies: whole boards or racks."""
+    platform = loads[0][0].computed.resolved.deployment.accelerator.platform
     needed = [
         sum(load["accelerators_per_copy"] * load["years"][at]["copies"][end] for _, load in loads)
         for at in range(request.years)
     ]
-    return machines_over_years(needed, request.refresh_years)
+    return machines_over_years(needed, request.refresh_years, int(platform.board_accelerators))

@@ -144,7 +144,7 @@ def _where_they_suit(
     """Figures of rows that limits are held against, and prices of an hour, NaN where unknown."""
     rows, carbon = table.metrics, _is_limited(table, "kgco2e")
     if not carbon and not _is_limited(table, "litres"):
-        return table.figures, context.prices.each_usd_per_hour()[rows.offer] * rows.accelerators
+        return table.figures, context.prices.least_usd_per_hour(rows.offer, rows.accelerators)
     there = _in_least_places(rows, context, units, of_water=not carbon)
     emitted = table.footprint(np.arange(len(rows.offer)), there.carbon_g, there.water_l)
     figures = replace(table.figures, kgco2e=emitted.kgco2e, litres=emitted.litres)
@@ -199,9 +199,7 @@ def _in_least_places(
         if context.sites.own[place]:
             kw = totals.facility_kwh / (some.accelerator_hours / some.accelerators)
             metered = prices.metered_usd_per_kwh(some.offer, np.array([place]))[:, 0] * kw
-            found.usd_per_hour[mine] = metered + prices.owned_usd_per_hour(
-                some.offer, some.accelerators
-            )
+            found.usd_per_hour[mine] = metered + prices.owned(some.offer, some.accelerators)[0]
         else:
             found.usd_per_hour[mine] = prices.usd_per_hour(
                 prices.rents[place], some.offer, some.accelerators, some.tensor

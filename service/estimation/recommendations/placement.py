@@ -67,8 +67,9 @@ class PlacedCandidates:
     """Configurations in places that met all limits and that nothing beats.
 
     ``metrics`` and ``spreads`` have a row for each, columns as ``METRICS``; unknown costs are NaN.
-    ``accelerators`` counts all replicas' and ``usd_per_hour`` is the price of all of them, of
-    which ``fixed_usd_per_hour`` does not depend on what they draw; ``model``, ``row``, ``offer``
+    ``accelerators`` counts all replicas', ``held`` those that are paid for: whole instances, or
+    boards. ``usd_per_hour`` is the price of all of them, of which ``fixed_usd_per_hour`` does not
+    depend on what they draw; ``model``, ``row``, ``offer``
     and ``region`` say which. ``combined`` counts ``configurations`` within the limits of no place
     times places before any was set aside.
     """
@@ -76,6 +77,7 @@ class PlacedCandidates:
     metrics: FloatArray
     spreads: FloatArray
     accelerators: FloatArray
+    held: FloatArray
     usd_per_hour: FloatArray
     fixed_usd_per_hour: FloatArray
     model: NDArray[np.intp]
@@ -85,6 +87,11 @@ class PlacedCandidates:
     units: Units
     combined: int
     configurations: int
+
+    @property
+    def idle(self) -> NDArray[np.bool_]:
+        """Where some of what is paid for stands idle, which no footprint counts."""
+        return self.held > self.accelerators
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +233,7 @@ class _Part:
     metrics: FloatArray
     spreads: FloatArray
     accelerators: FloatArray
+    held: FloatArray
     usd_per_hour: FloatArray
     fixed_usd_per_hour: FloatArray
     model: NDArray[np.intp]
@@ -251,12 +259,13 @@ def _joined(
         nothing = np.empty(0, dtype=np.intp)
         none, empty = np.empty((0, len(METRICS))), np.empty(0)
         return PlacedCandidates(
-            *(none, none, empty, empty, empty, nothing, nothing, nothing, nothing),
+            *(none, none, empty, empty, empty, empty, nothing, nothing, nothing, nothing),
             *(units, combined, configurations),
         )
     every = joined(_Part, parts)
     kept = every.taken(_shortlist(every, scarce, weights, units, _KEPT_OF_ALL))
-    columns = (_comparable(kept.metrics), kept.accelerators, 1.0 * scarce[kept.region])
+    idle = kept.held > kept.accelerators
+    columns = (_comparable(kept.metrics), kept.held, 1.0 * scarce[kept.region], 1.0 * idle)
     best = kept.taken(front(np.column_stack(columns), TOLERANCE_RATIO))
     columns_of_best = {field.name: getattr(best, field.name) for field in fields(best)}
     return PlacedCandidates(
@@ -267,8 +276,8 @@ def _joined(
 def _shortlist(
     part: _Part, scarce: NDArray[np.bool_], weights: FloatArray, units: Units, most: int
 ) -> NDArray[np.intp]:
-    scarce_there = scarce[part.region]
-    return shortlist(part.metrics, part.accelerators, scarce_there, weights, units.least, most)
+    idle = part.held > part.accelerators
+    return shortlist(part.metrics, part.held, scarce[part.region], idle, weights, units.least, most)
 
 
 def _place_in_group(
@@ -287,7 +296,7 @@ def _place_in_group(
     if not limited:
         # With a limit all are priced, so that what it excludes is counted in full.
         at = at[pool.worthwhile[at]]
-    fixed = _fixed_usd_per_hour(pool.metrics.taken(at), group, context)
+    fixed, held = _paid_for(pool.metrics.taken(at), group, context)
     if limited:
         affordable = pool.worthwhile[at]
         if not group.own:
@@ -297,7 +306,7 @@ def _place_in_group(
                 lambda one, rows, mine: one.within_price(rows, fixed[mine], places),
                 candidate_sets,
             )
-        at, fixed = at[affordable], fixed[affordable]
+        at, fixed, held = at[affordable], fixed[affordable], held[affordable]
     regions = [values[one] for one in region_indices]
     metered = context.prices.metered_usd_per_kwh(pool.metrics.offer[at], region_indices)
     rows_at = pool.metrics.taken(at)
@@ -331,6 +340,7 @@ def _place_in_group(
         metrics[found],
         spreads[found],
         pool.metrics.accelerators[rows],
+        held[each[found]],
         hourly[found],
         fixed[each[found]],
         pool.model[rows],
@@ -340,11 +350,16 @@ def _place_in_group(
     )
 
 
-def _fixed_usd_per_hour(rows: MetricRows, group: RegionGroup, context: SearchContext) -> FloatArray:
-    """What an hour of each row costs in a group's regions without electricity of one's own."""
+def _paid_for(
+    rows: MetricRows, group: RegionGroup, context: SearchContext
+) -> tuple[FloatArray, FloatArray]:
+    """What an hour of each row costs in a group's regions without electricity of one's own.
+
+    And how many accelerators that pays for.
+    """
     if group.own:
-        return context.prices.owned_usd_per_hour(rows.offer, rows.accelerators)
-    return context.prices.usd_per_hour(group.rents, rows.offer, rows.accelerators, rows.tensor)
+        return context.prices.owned(rows.offer, rows.accelerators)
+    return context.prices.rented(group.rents, rows.offer, rows.accelerators, rows.tensor)
 
 
 def _by_model(

@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
 from service.core.search.ranking import (
     CLEAR_SHARE,
     factors,
+    last_for,
     least_first,
     nearest_flip,
     ranking,
@@ -213,19 +213,11 @@ class RankedCandidates:
 
     def _ordered(self, priority: Priority) -> Iterator[int]:
         metric = PRIORITIES[priority]
-        if priority == "lowest_water":
-            # No saving of water is worth taking it from those who lack it.
-            return map(int, self._least_first(self._values("water"), self._scarce))
-        if metric is not None:
-            return map(int, self._least_first(self._values(metric)))
-        if priority == "smallest":
-            return map(int, self._least_first(self.placed.accelerators))
-        return map(int, self.order)
-
-    def _least_first(
-        self, values: FloatArray, last: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.intp]:
-        return least_first(values, self.order, last)
+        if metric is None and priority != "smallest":
+            return map(int, self.order)
+        values = self.placed.held if metric is None else self._values(metric)
+        last = last_for(priority, self._scarce, self.placed.idle)
+        return map(int, least_first(values, self.order, last))
 
     def _values(self, metric: Metric) -> FloatArray:
         values: FloatArray = self.metrics[:, METRICS.index(metric)]
@@ -258,8 +250,11 @@ class RankedCandidates:
         if metric is not None:
             weights = np.array([float(one == metric) for one in METRICS])
         elif priority == "smallest":
-            as_few = self.placed.accelerators <= self.placed.accelerators[at]
+            as_few = self.placed.held <= self.placed.held[at]
             contenders = contenders[as_few[contenders]]
+        last = last_for(priority, self._scarce, self.placed.idle)
+        if last is not None:
+            contenders = contenders[last[contenders] <= last[at]]
         contenders = contenders[:_MOST_DRAWN]
         if at not in contenders:
             contenders = np.append(contenders, at)

@@ -17,7 +17,7 @@ from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
 from service.core.years import HOURS_PER_YEAR
 from service.estimation.costs.estimate import Rents, rents_in, whole_groups
-from service.estimation.costs.purchases import listed_purchase_usd
+from service.estimation.costs.purchases import electricity_price, listed_purchase_usd
 from service.estimation.recommendations.place_requests import OwnershipRequest
 from service.estimation.recommendations.places import NotSearched, Sites, is_cloud
 from service.estimation.recommendations.requests import PlacesRequest
@@ -37,7 +37,8 @@ _NAMED = "/search/accelerators"
 class Ownership:
     """What owning accelerators costs, which go by their positions in the search.
 
-    ``usd_per_hour`` is what an accelerator loses of its price in an hour [USD/h];
+    ``usd_per_hour`` is what an accelerator loses of its price in an hour [USD/h], and ``together``
+    how many are bought as one, 1 where the caller states a price;
     ``electricity_usd_per_kwh`` the price in each region, 0 where hardware is rented and the rent
     contains it. NaN where unknown. ``own`` says which regions are places of one's own, and
     ``purchase_usd`` the prices that the caller states [USD].
@@ -45,6 +46,7 @@ class Ownership:
 
     purchase_usd: Mapping[str, float]
     usd_per_hour: FloatArray
+    together: FloatArray
     electricity_usd_per_kwh: FloatArray
     own: NDArray[np.bool_]
 
@@ -74,31 +76,22 @@ class PriceList:
             for _, usd in rents.get(name, ())
         )
 
-    def each_usd_per_hour(self) -> FloatArray:
-        """The lowest known price of an hour of each accelerator; NaN where none is known."""
+    def least_usd_per_hour(self, offer: NDArray[np.intp], accelerators: FloatArray) -> FloatArray:
+        """The lowest known price of an hour of so many, wherever; NaN where none is known [USD/h].
+
+        Rents are told by the accelerator; what is bought is bought in whole boards.
+        """
         known: dict[str, float] = {}
         for rents in {id(one): one for one in self.rents}.values():
             for name in self.names:
                 each = [usd / size for size, usd in rents.get(name, ()) if usd is not None]
-                known[name] = min([*each, known.get(name, np.inf)])
-        if self.owning is not None and self.owning.own.any():
-            for name, usd in zip(self.names, self.owning.usd_per_hour, strict=True):
-                known[name] = min(known.get(name, np.inf), float(np.nan_to_num(usd, nan=np.inf)))
+                known[name] = min([*each, known.get(name, np.nan)])
         known |= self.own_usd_per_hour
-        found = np.array([known.get(name, np.inf) for name in self.names])
-        return np.where(np.isinf(found), np.nan, found)
-
-    def owned_usd_per_hour(self, offer: NDArray[np.intp], accelerators: FloatArray) -> FloatArray:
-        """What an hour of so many accelerators of one's own costs without electricity [USD/h].
-
-        The caller's price of an hour contains it; NaN where no price is known.
-        """
-        own = np.array([self.own_usd_per_hour.get(name, np.nan) for name in self.names])
-        lost = (
-            own if self.owning is None else np.where(np.isnan(own), self.owning.usd_per_hour, own)
-        )
-        found: FloatArray = lost[offer] * accelerators
-        return found
+        least: FloatArray = np.array([known.get(name, np.nan) for name in self.names])
+        found: FloatArray = least[offer] * accelerators
+        if self.owning is None or not self.owning.own.any():
+            return found
+        return np.fmin(found, self.owned(offer, accelerators)[0])
 
     def metered_usd_per_kwh(self, offer: NDArray[np.intp], regions: NDArray[np.intp]) -> FloatArray:
         """Price of electricity that comes on top of the price of hours, by row, then region."""
@@ -126,8 +119,22 @@ class PriceList:
             Which accelerator, how many, and how many of them one instance has to hold, if any
             does, element by element.
         """
+        return self.rented(rents, offer, accelerators, group)[0]
+
+    def rented(
+        self,
+        rents: Rents,
+        offer: NDArray[np.intp],
+        accelerators: FloatArray,
+        group: NDArray[np.intp],
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same, and how many accelerators are rented: those of whole instances [-].
+
+        Parameters as for :meth:`usd_per_hour`.
+        """
         own = np.array([self.own_usd_per_hour.get(name, np.nan) for name in self.names])
-        found: FloatArray = own[offer] * accelerators
+        usd_per_hour: FloatArray = own[offer] * accelerators
+        held: FloatArray = accelerators.copy()
         for at in np.unique(offer):
             name = self.names[at]
             if name not in rents or name in self.own_usd_per_hour:
@@ -135,12 +142,33 @@ class PriceList:
             mine = offer == at
             for together in np.unique(group[mine]):
                 whole = _instances(rents[name], int(together))
-                if whole:
-                    rows = mine & (group == together)
-                    found[rows] = np.min(
-                        [np.ceil(accelerators[rows] / size) * usd for size, usd in whole], axis=0
-                    )
-        return found
+                if not whole:
+                    continue
+                rows = mine & (group == together)
+                sizes, usd = np.array(whole).T[:, :, np.newaxis]
+                needed = np.ceil(accelerators[rows] / sizes)
+                cheapest = np.argmin(np.nan_to_num(needed * usd, nan=np.inf), axis=0)
+                each = np.arange(needed.shape[1])
+                usd_per_hour[rows] = (needed * usd)[cheapest, each]
+                held[rows] = (needed * sizes)[cheapest, each]
+        return usd_per_hour, held
+
+    def owned(
+        self, offer: NDArray[np.intp], accelerators: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Likewise of one's own: what an hour costs without electricity, and how many are bought.
+
+        Those that are sold together are bought together. The caller's price of an hour is that of
+        an accelerator, and contains electricity; NaN where no price is known.
+        """
+        own = np.array([self.own_usd_per_hour.get(name, np.nan) for name in self.names])
+        stated: FloatArray = own[offer] * accelerators
+        if self.owning is None:
+            return stated, accelerators
+        together = np.where(np.isnan(stated), self.owning.together[offer], 1.0)
+        bought = np.ceil(accelerators / together) * together
+        lost = self.owning.usd_per_hour[offer] * bought
+        return np.where(np.isnan(stated), lost, stated), bought
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,13 +345,19 @@ def ownership(
         own.get(one.id) or (None if price is None else float(price.value))
         for one, price in zip(accelerators, listed, strict=True)
     ]
-    known = [one.value.electricity_usd_per_kwh for one in sites.regions]
+    known = [electricity_price(one, snapshot) for one in sites.regions]
     stated = asked.electricity_usd_per_kwh
     local = [None if one is None else float(one.value) for one in known]
     return Ownership(
         purchase_usd=own,
         usd_per_hour=np.array(
             [np.nan if usd is None else usd / (years * HOURS_PER_YEAR) for usd in purchase]
+        ),
+        together=np.array(
+            [
+                1.0 if own.get(one.id) is not None else one.value.platform.board_accelerators
+                for one in accelerators
+            ]
         ),
         electricity_usd_per_kwh=np.array(
             [
@@ -378,10 +412,14 @@ def region_groups(context: SearchContext) -> tuple[RegionGroup, ...]:
 def _instances(
     rents: Sequence[tuple[int, float | None]], group: int
 ) -> tuple[tuple[int, float], ...]:
-    """Instances of known price, of those that hold a tensor-parallel group whole, if any does."""
+    """Instances that hold a tensor-parallel group whole, if any does: their size and price [USD/h].
+
+    Those of known price, if any has one; else NaN.
+    """
     holding = whole_groups([size for size, _ in rents], group)
     able = [rent for rent, holds in zip(rents, holding, strict=True) if holds]
-    return tuple((size, usd) for size, usd in able if usd is not None)
+    priced = tuple((size, usd) for size, usd in able if usd is not None)
+    return priced or tuple((size, np.nan) for size, _ in able)
 
 
 def embodied_kgco2e(

@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 from service.core.search.ranking import (
     burdens,
     factors,
+    last_for,
     least_first,
     nearest_flip,
     ranking,
@@ -138,14 +139,17 @@ def test_a_shortlist_has_what_is_first_for_each_priority(metrics, shares, most):
     weights = weighing(shares)
     accelerators = np.arange(len(metrics), 0, -1).astype(float)
     scarce = np.arange(len(metrics)) % 2 == 0
-    kept = set(shortlist(metrics, accelerators, scarce, weights, LEAST, most).tolist())
+    idle = np.arange(len(metrics)) % 3 == 0
+    kept = set(shortlist(metrics, accelerators, scarce, idle, weights, LEAST, most).tolist())
     order = ranking(metrics, weights, LEAST)
     assert set(order[:most].tolist()) <= kept
-    for metric in ("cost", "latency", "carbon"):
+    for metric in ("cost", "latency"):
         values = metrics[:, METRICS.index(metric)]
         assert least_first(values, order)[0] in kept
         assert values[least_first(values, order)[0]] <= values.min() * 1.03
-    water = least_first(metrics[:, METRICS.index("water")], order, scarce)
-    assert water[0] in kept
-    assert not scarce[water[0]] or scarce.all()
+    for metric, priority in (("carbon", "lowest_carbon"), ("water", "lowest_water")):
+        last = last_for(priority, scarce, idle)
+        first = least_first(metrics[:, METRICS.index(metric)], order, last)[0]
+        assert first in kept
+        assert last[first] == last.min()
     assert int(np.argmin(accelerators)) in kept

@@ -51,6 +51,43 @@ def own(packaged_snapshot):
     return answered(packaged_snapshot, OWN)
 
 
+def test_boards_are_bought_whole_and_what_idles_is_no_low_footprint(packaged_snapshot):
+    """AMD sells boards of eight: one of them costs as much as all, and is not the smallest."""
+    body = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "workload": {"input_tokens": 1000, "output_tokens": 300, "concurrency": 4},
+        "limits": {"ttft_s": 1.0, "tpot_s": 0.05},
+        "search": {
+            "accelerators": ["amd-mi300x-192gb"],
+            "regions": ["country/FR"],
+            "where": ["owned"],
+            "max_accelerators": 8,
+        },
+    }
+    answer = answered(packaged_snapshot, body)
+    for choice in answer["choices"]:
+        assert choice["estimate"]["cost"]["owned"]["accelerators"] == 8
+        if {"lowest_carbon", "lowest_water"} & set(choice["priorities"]):
+            assert choice["candidate"]["accelerator_count"] == 8
+
+
+def test_a_rented_part_of_an_instance_is_no_low_footprint(packaged_snapshot):
+    """AWS rents H200 by eights: what it draws beside the two in use is in no figure."""
+    body = {
+        "model": "meta-llama/Llama-3.1-70B",
+        "workload": {"input_tokens": 1000, "output_tokens": 300, "requests_per_s": 1.0},
+        "limits": {"ttft_s": 1.0, "tpot_s": 0.05},
+        "search": {
+            "accelerators": ["nvidia-h200-sxm-141gb"],
+            "regions": ["aws/eu-north-1"],
+            "max_accelerators": 8,
+        },
+    }
+    answer = answered(packaged_snapshot, body)
+    (lowest,) = [one for one in answer["choices"] if "lowest_carbon" in one["priorities"]]
+    assert lowest["candidate"]["accelerator_count"] == 8
+
+
 def test_the_edge_is_answered_with_devices_of_the_edge(edge, packaged_snapshot):
     assert edge["choices"]
     for one in edge["front"]:
