@@ -106,6 +106,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "bought_together": ("cost.owned", "accelerator"),
     "electricity_price_assumed": ("cost.owned", "cost.electricity", "region"),
     "instance_partly_idle": ("cost.rented", "accelerator"),
+    "more_than_on_demand": ("cost.rented", "accelerator"),
     "price_is_old": ("cost.rented", "region"),
     "price_of_another_region": ("cost.rented", "region"),
     "price_unknown": ("cost.rented", "hardware", "rent_usd", "cost", "accelerator"),

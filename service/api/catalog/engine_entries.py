@@ -167,6 +167,14 @@ class EngineConfigurationFile(Stated):
     fixed: NotRequired[dict[str, Any]]
 
 
+class EngineStartsAlone(Stated):
+    """What is otherwise where a run has one accelerator."""
+
+    command: list[str]
+    flags: dict[str, Any]
+    """In place of those of the same names."""
+
+
 class EngineStartsTraining(Stated):
     """How a training run is started with the settings of an estimate."""
 
@@ -174,6 +182,7 @@ class EngineStartsTraining(Stated):
     """Words, of which {machines}, {ranks} and {accelerators} stand for numbers."""
     flags: dict[str, Any]
     """How each setting is told to it: a flag, or words for some values."""
+    alone: NotRequired[EngineStartsAlone]
     file: NotRequired[EngineConfigurationFile]
     fixed: NotRequired[list[str]]
     notes: NotRequired[list[str]]

@@ -39,6 +39,8 @@ _HOURS_PER_DAY = 24.0
 _MILLION = 1e6
 #: A price that is older than the newest ones by more is said to be old: a choice of this service.
 _FRESH_MONTHS = 9
+#: Accelerators, those of eight machines, beyond which few get any on demand: likewise.
+_ON_DEMAND_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +357,14 @@ def _rental(
         warnings.append(EstimateWarning("price_of_another_region", message))
     warnings += _age_warnings(offer, price, kind, snapshot)
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)
-    idle = units * offer.value.accelerators - count
+    rented = units * offer.value.accelerators
+    if kind == "on-demand" and rented > _ON_DEMAND_AT_ONCE:
+        message = (
+            f"{rented} accelerators at once are rarely had on demand: providers rent so many by "
+            "reservation or contract. Ask for a quote before you count on the list price"
+        )
+        warnings.append(EstimateWarning("more_than_on_demand", message))
+    idle = rented - count
     if idle:
         message = (
             f"the price is that of {units} × {offer.id}, which has {offer.value.accelerators} "

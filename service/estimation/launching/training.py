@@ -92,6 +92,9 @@ def _runs_method(told: Mapping[str, Any], method: str) -> bool:
 
 def _start(engine: Entry[Engine], settings: Mapping[str, Any]) -> RunStart:
     told: Mapping[str, Any] = engine.document["starts_training"]
+    alone: Mapping[str, Any] | None = told.get("alone")
+    if alone is not None and settings["accelerators"] == 1:
+        told = {**told, **alone, "flags": {**told["flags"], **alone["flags"]}}
     names = {name: str(settings[name]) for name in ("machines", "ranks", "accelerators")}
     words = [word.format(**names) for word in told["command"]]
     flags: Mapping[str, Any] = told["flags"]

@@ -29,8 +29,11 @@ from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import CostRequest
 
-#: Warnings that say that a figure rests on other hardware's measurements, or on an assumption.
-_WEAK = frozenset({"efficiency_not_measured", "power_not_measured", "assumed_figure"})
+#: Warnings that say that a figure rests on other hardware's measurements, on an assumption, or on a
+#: price that few will get.
+_WEAK = frozenset(
+    {"efficiency_not_measured", "power_not_measured", "assumed_figure", "more_than_on_demand"}
+)
 
 #: Parts of an estimate that an answer with several of them says once.
 _SAID_ONCE = ("catalog_revision", "engine_version", "provenance")

@@ -46,6 +46,18 @@ def test_torchtitan_is_told_shards_batches_and_what_is_recomputed(packaged_snaps
     assert any("2 machines" in note for note in start["notes"])
 
 
+def test_torchtune_has_recipes_of_their_own_for_one_card(packaged_snapshot):
+    """Those of several take torchrun's flags, and those of one refuse them."""
+    adapter = {"method": "lora", "lora_rank": 8, "micro_batch_size": 4}
+    changes = {"accelerator_count": 1, "parallelism": {}, "training": adapter}
+    alone = started(packaged_snapshot, "torchtune", 4, **changes)["command"]
+    assert alone.startswith("tune run lora_finetune_single_device --config CONFIG ")
+    assert "--nproc_per_node" not in alone
+    both = {"accelerator_count": 2, "parallelism": {"data": 2}, "training": adapter}
+    together = started(packaged_snapshot, "torchtune", 8, **both)["command"]
+    assert together.startswith("tune run --nnodes 1 --nproc_per_node 2 lora_finetune_distributed")
+
+
 def test_megatron_divides_405b_as_was_published(packaged_snapshot):
     """Embedding and head stand for two layers, so that 126 fill 16 stages of eight parts."""
     start = started(

@@ -20,12 +20,13 @@ from service.estimation.recommendations.training.space import ResolvedTrainingSe
 
 _KG_PER_GRAM = 1e-3
 
-#: Amounts below which nobody tells runs apart: an hour, which renting, loading and a first look at
-#: the loss take anyway; a gram, a millilitre, a cent, a watt-hour.
+#: Amounts below which nobody tells runs apart: a day, by which capacity for training is reserved
+#: (AWS, EC2 Capacity Blocks for ML: durations in whole days); a gram, a millilitre, a cent, a
+#: watt-hour.
 _LEAST: Mapping[Metric, float] = MappingProxyType(
     {
         "headroom": 1e-3,
-        "latency": 3600.0,
+        "latency": SECONDS_PER_DAY,
         "carbon": 1e-3,
         "water": 1e-3,
         "cost": 1e-2,
