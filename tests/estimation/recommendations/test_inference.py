@@ -33,7 +33,6 @@ from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.against import in_words
 from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.recommendations.inference.search import (
-    filled,
     latency_metric,
     search_candidates,
 )
@@ -152,7 +151,7 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot, placement):
         for place in np.flatnonzero(search.context.placeable[offer]):
             one = row_footprint(rows, row, search.context, place)
             line = [
-                filled(rows, search)[row],
+                1.0 - min(rows.headroom_ratio[row], search.kind.headroom_target_ratio),
                 latency_metric(rows, search)[row],
                 one.total_location_gco2e.value * 1000.0 / 128,
                 one.water_stress_weighted_l.value * 1000.0 / 128,
