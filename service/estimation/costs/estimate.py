@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -28,6 +28,7 @@ from service.estimation.costs.answers import (
     TrainingCost,
     TrainingRunCost,
 )
+from service.estimation.costs.price_remarks import age_warnings, amount_warnings
 from service.estimation.costs.purchases import purchase
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.requests import CostRequest, PeriodRequest
@@ -37,10 +38,6 @@ from service.estimation.writing import written
 _RENTAL = "cost/rental"
 _HOURS_PER_DAY = 24.0
 _MILLION = 1e6
-#: A price that is older than the newest ones by more is said to be old: a choice of this service.
-_FRESH_MONTHS = 9
-#: Accelerators, those of eight machines, beyond which few get any on demand: likewise.
-_ON_DEMAND_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,58 +352,11 @@ def _rental(
             f"that in {region.id}"
         )
         warnings.append(EstimateWarning("price_of_another_region", message))
-    warnings += _age_warnings(offer, price, kind, snapshot)
+    warnings += age_warnings(offer, price, kind, snapshot)
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)
-    rented = units * offer.value.accelerators
-    if kind == "on-demand" and rented > _ON_DEMAND_AT_ONCE:
-        message = (
-            f"{rented} accelerators at once are rarely had on demand: providers rent so many by "
-            "reservation or contract. Ask for a quote before you count on the list price"
-        )
-        warnings.append(EstimateWarning("more_than_on_demand", message))
-    idle = rented - count
-    if idle:
-        message = (
-            f"the price is that of {units} × {offer.id}, which has {offer.value.accelerators} "
-            f"accelerators: {idle} of them stand idle, whose power and making are not counted"
-        )
-        warnings.append(EstimateWarning("instance_partly_idle", message))
+    warnings += amount_warnings(offer, units, count, kind)
     rental = Rental(units, rent, taken, units, kind, price.region, price.date)
     return rental, tuple(warnings)
-
-
-def _age_warnings(
-    offer: Entry[Instance], price: Price, kind: PriceKind, snapshot: CatalogSnapshot
-) -> Iterator[EstimateWarning]:
-    """What to say of a price that is much older than the newest ones of the catalog."""
-    months, newest = _month(price.date), _newest_price(snapshot)
-    if months is None or newest is None or newest[0] - months <= _FRESH_MONTHS:
-        return
-    yield EstimateWarning(
-        "price_is_old",
-        f"the {kind} price of {offer.id} is of {price.date}, while the newest prices here are of "
-        f"{newest[1]}: ask the provider before you decide by it",
-    )
-
-
-@derived()
-def _newest_price(snapshot: CatalogSnapshot) -> tuple[int, str] | None:
-    """Month of the newest price in the catalog, and its date."""
-    dated = [
-        (months, price.date)
-        for entry in snapshot.instances.values()
-        for each in entry.value.prices.values()
-        for price in each.values()
-        if (months := _month(price.date)) is not None
-    ]
-    return max(dated, default=None)
-
-
-def _month(date: str) -> int | None:
-    """Months since the year 0 of a day, month or year; the middle of a year that is all known."""
-    year, _, rest = date.partition("-")
-    month = rest.partition("-")[0] or "6"
-    return 12 * int(year) + int(month) if year.isdecimal() and month.isdecimal() else None
 
 
 def _at_price(offer: Entry[Instance], price: Price, kind: PriceKind) -> Entry[Instance]:

@@ -63,13 +63,13 @@ def purchase(
     bought = count
     if usd is not None and not stated:
         platform = accelerator.value.platform
-        bought = int(platform.bought(count))
+        together, bought = int(platform.board_accelerators), int(platform.bought(count))
         if bought > count:
             message = (
-                f"{accelerator.value.name} is sold {platform.board_accelerators:.0f} at a time, on a "
-                f"board or with a rack: the cost is that of {bought}, of which {bought - count} "
-                "stand idle, whose power and making are not counted. State "
-                "cost.purchase_usd_per_accelerator if you have them anyway"
+                f"{accelerator.value.name} is sold {together} at a time, on a board or with a "
+                f"rack: the cost is that of {bought}, of which {bought - count} stand idle, whose "
+                "power and making are not counted. State cost.purchase_usd_per_accelerator if you "
+                "have them anyway"
             )
             warnings.append(EstimateWarning("bought_together", message))
     if asked.electricity_usd_per_kwh is not None:

@@ -1,0 +1,70 @@
+"""What to say of list prices: how old they are, and whether so much is had at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.catalog.derived import derived
+from service.catalog.entries.entry import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.costs import Instance, Price, PriceKind
+from service.core.explanation import EstimateWarning
+
+#: A price that is older than the newest ones by more is said to be old: a choice of this service.
+_FRESH_MONTHS = 9
+#: Accelerators, those of eight machines, beyond which few get any on demand: likewise.
+_ON_DEMAND_AT_ONCE = 64
+
+
+def amount_warnings(
+    offer: Entry[Instance], units: int, count: int, kind: PriceKind
+) -> Iterator[EstimateWarning]:
+    """What to say of so many instances that are rented for a number of accelerators."""
+    rented = units * offer.value.accelerators
+    if kind == "on-demand" and rented > _ON_DEMAND_AT_ONCE:
+        yield EstimateWarning(
+            "more_than_on_demand",
+            f"{rented} accelerators at once are rarely had on demand: providers rent so many by "
+            "reservation or contract. Ask for a quote before you count on the list price",
+        )
+    idle = rented - count
+    if idle:
+        yield EstimateWarning(
+            "instance_partly_idle",
+            f"the price is that of {units} × {offer.id} with {offer.value.accelerators} "
+            f"accelerators each: {idle} of them stand idle, whose power and making are not counted",
+        )
+
+
+def age_warnings(
+    offer: Entry[Instance], price: Price, kind: PriceKind, snapshot: CatalogSnapshot
+) -> Iterator[EstimateWarning]:
+    """What to say of a price that is much older than the newest ones of the catalog."""
+    months, newest = _month(price.date), _newest_price(snapshot)
+    if months is None or newest is None or newest[0] - months <= _FRESH_MONTHS:
+        return
+    yield EstimateWarning(
+        "price_is_old",
+        f"the {kind} price of {offer.id} is of {price.date}, while the newest prices here are of "
+        f"{newest[1]}: ask the provider before you decide by it",
+    )
+
+
+@derived()
+def _newest_price(snapshot: CatalogSnapshot) -> tuple[int, str] | None:
+    """Month of the newest price in the catalog, and its date."""
+    dated = [
+        (months, price.date)
+        for entry in snapshot.instances.values()
+        for each in entry.value.prices.values()
+        for price in each.values()
+        if (months := _month(price.date)) is not None
+    ]
+    return max(dated, default=None)
+
+
+def _month(date: str) -> int | None:
+    """Months since the year 0 of a day, month or year; the middle of a year that is all known."""
+    year, _, rest = date.partition("-")
+    month = rest.partition("-")[0] or "6"
+    return 12 * int(year) + int(month) if year.isdecimal() and month.isdecimal() else None
