@@ -82,7 +82,7 @@ def benchmark(rounds: int, requests: int) -> dict[str, Any]:
     snapshot = snapshot_from_documents(packaged_documents(Settings().catalog_directory), revision=0)
     planned = FleetPlanRequest.model_validate(fleet())
     lines = trace(requests)
-    traffic = traffic_of(lines)
+    traffic = traffic_of(lines).fields
     copy = planned.loads[0].deployment.model_dump(exclude_unset=True)
     day = TrafficPlanRequest.model_validate(
         {**traffic, "deployment": copy | dict(traffic["deployment"])}

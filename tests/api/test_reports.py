@@ -200,3 +200,14 @@ async def test_no_energy_gives_no_ratios(client):
     response = await client.post("/v1/reports/eed", json=ENERGY | {"energy_kwh": 0.0})
     assert response.status_code == 422
     assert [error["pointer"] for error in response.json()["errors"]] == ["/energy_kwh"]
+
+
+async def test_treating_waste_is_reported_where_its_factor_is_stated(client):
+    treated = HOUR | {"hardware": {"life_years": 4.0, "treatment_kgco2e_per_kg": 0.5}}
+    treated["accelerator"] = "nvidia-h100-sxm-80gb"
+    found = await lines(client, "ghg-protocol", treated)
+    mass = value(found["3.12 mass Hardware at the end of its life"])
+    assert value(found["3.12 Treatment of that hardware"]) == pytest.approx(0.5 * mass)
+    treated["hardware"] = {"life_years": 4.0}
+    bare = await lines(client, "ghg-protocol", treated)
+    assert bare["3.12 Treatment of that hardware"]["amount"] is None

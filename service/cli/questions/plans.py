@@ -22,6 +22,9 @@ _INTERVAL = Option(
     ("--interval-s",), float, "Length of an interval in seconds.", ("interval_s",), "Workload"
 )
 _FLEET = options.ASKING
+#: From so many times the mean of its hour a minute is a burst.
+_BURSTS = 3.0
+_MINUTE_S = 60.0
 _TRAFFIC = (_TRACE, _INTERVAL, *options.ASKING)
 
 
@@ -92,8 +95,15 @@ def _put_trace(body: dict[str, Any], named: str) -> None:
         raise misused("--trace: deployment.workload is not an object in the request")
     try:
         with Path(named).open(encoding="utf-8", newline="") as lines:
-            found = traffic_of(lines, float(body.get("interval_s", 3600.0)), told)
+            traffic = traffic_of(lines, float(body.get("interval_s", 3600.0)), told)
     except (OSError, UnicodeDecodeError, TraceNotUnderstood, TypeError, ValueError) as error:
         raise misused(f"--trace {named}: {error}") from None
+    found, bursts = traffic.fields, traffic.busiest_minute_ratio
+    if bursts > _BURSTS and found["interval_s"] > _MINUTE_S:
+        notices.print(
+            f"the busiest minute has {bursts:.1f} times the requests of its hour: within an "
+            "interval requests are taken to come at random; --interval-s 60 follows bursts",
+            style="yellow",
+        )
     workload |= found["deployment"]["workload"]
     body |= {name: found[name] for name in ("requests_per_s", "interval_s")}

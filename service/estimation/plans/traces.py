@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil, isfinite
 from typing import Any
@@ -23,6 +24,8 @@ _BINS = 128
 _DAY_S = 86_400.0
 #: Shortest interval of a plan [s], and a share of one that rounding may add.
 _LEAST_S, _NOTHING = 60.0, 1e-9
+#: Minutes.
+_HALF_AN_HOUR = 30
 #: Rows between two reports of progress.
 _STRIDE = 100_000
 
@@ -31,11 +34,23 @@ class TraceNotUnderstood(InvalidInput):
     """A table that is no trace of requests."""
 
 
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a trace says: ``fields`` of a plan, and how it bursts.
+
+    ``busiest_minute_ratio`` is what the busiest minute has over the mean of the hour around it [-],
+    of which rates of long intervals know nothing.
+    """
+
+    fields: Mapping[str, Any]
+    busiest_minute_ratio: float
+
+
 def traffic_of(
     lines: Iterable[str],
     interval_s: float = 3600.0,
     progress: Callable[[int], None] | None = None,
-) -> Mapping[str, Any]:
+) -> Traffic:
     """Fields of a plan of traffic from a CSV table with a row for each request.
 
     Parameters
@@ -50,7 +65,7 @@ def traffic_of(
 
     Returns
     -------
-    Mapping
+    Traffic
         ``requests_per_s``, ``interval_s`` and ``deployment.workload`` with histograms of lengths.
 
     Raises
@@ -78,13 +93,14 @@ def traffic_of(
     if not arrivals:
         raise TraceNotUnderstood("the table has no requests")
     rates, each_s = _rates(arrivals, interval_s)
-    return {
+    plan = {
         "requests_per_s": rates,
         "interval_s": each_s,
         "deployment": {
             "workload": {name: _histogram(counted) for name, counted in lengths.items()}
         },
     }
+    return Traffic(plan, _busiest_minute_ratio(arrivals))
 
 
 def _column(head: list[str], names: tuple[str, ...]) -> int:
@@ -138,6 +154,15 @@ def _rates(arrivals: list[float], interval_s: float) -> tuple[list[float], float
     ]
     shortest = min(interval_s, _LEAST_S)
     return [counted[at] / max(covered[at], shortest) for at in range(intervals)], interval_s
+
+
+def _busiest_minute_ratio(arrivals: list[float]) -> float:
+    """Requests of the busiest minute over the mean of the hour around it [-]."""
+    start = min(arrivals)
+    minutes = Counter(int((at - start) // _LEAST_S) for at in arrivals)
+    busiest, most = max(minutes.items(), key=lambda one: (one[1], -one[0]))
+    span = range(max(0, busiest - _HALF_AN_HOUR), min(max(minutes), busiest + _HALF_AN_HOUR) + 1)
+    return most * len(span) / sum(minutes[at] for at in span)
 
 
 def _covered_s(begins_s: float, interval_s: float, start: float, first: float, end: float) -> float:

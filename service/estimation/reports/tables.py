@@ -25,6 +25,7 @@ _LITRES_PER_M3 = 1e3
 _KWH_PER_MWH = 1e3
 _KG_PER_TONNE = 1e3
 
+_TREATMENT = "no openly published factor was found; state yours in hardware"
 _ASKED = "must be given in disclosure; no estimate can provide it"
 
 
@@ -86,6 +87,8 @@ def ghg_protocol(reported: Reported) -> list[ReportLine]:
     """Scopes 1 to 3, scope 2 by both methods, nothing netted."""
     asked = reported.request.disclosure
     carbon = reported.period["carbon"]
+    streams = reported.period["e_waste_streams"]
+    treated = None if streams is None else streams["treatment_gco2e"]
     operator = asked.role == "operator"
     electricity = "2" if operator else "3.1"
     hardware = "3.2" if operator else "3.1"
@@ -163,7 +166,16 @@ def ghg_protocol(reported: Reported) -> list[ReportLine]:
             "Hardware at the end of its life",
             reported.period["e_waste_kg"],
             "kg",
-            "mass worn out; emissions of treatment are not known",
+            "mass worn out",
+        ),
+        line(
+            "3.12",
+            "Treatment of that hardware",
+            treated,
+            "kgCO2e",
+            "mass · hardware.treatment_kgco2e_per_kg",
+            "" if treated is not None else _TREATMENT,
+            size=_KG,
         ),
     ]
 

@@ -162,7 +162,7 @@ def test_a_trace_becomes_rates_and_lengths() -> None:
     for day in (16, 17):
         lines += [f"2023-11-{day} 18:{at:02}:00.1234567,{100 + at},{10}" for at in range(60)]
         lines += [f"2023-11-{day}T20:30:{at:02},200,20" for at in range(30)]
-    found = traffic_of(lines)
+    found = traffic_of(lines).fields
     rates = found["requests_per_s"]
     assert len(rates) == 24
     # Both days cover the hour from six; the second ends at half past eight.
@@ -188,7 +188,7 @@ def test_a_steady_trace_has_its_rate_however_long(
 ) -> None:
     lines = ["arrival_s,input_tokens,output_tokens"]
     lines += [f"{at * gap_s:.6f},100,10" for at in range(count)]
-    found = traffic_of(lines, interval_s)
+    found = traffic_of(lines, interval_s).fields
     rates, each_s = found["requests_per_s"], found["interval_s"]
     assert each_s <= max(interval_s, 120.0)
     if count * gap_s < 60.0:
@@ -202,9 +202,18 @@ def test_a_steady_trace_has_its_rate_however_long(
 def test_ten_minutes_of_traffic_keep_their_rate() -> None:
     lines = ["arrival_s,input_tokens,output_tokens"]
     lines += [f"{at / 10},100,10" for at in range(6000)]
-    found = traffic_of(lines)
+    found = traffic_of(lines).fields
     assert found["interval_s"] == pytest.approx(600.0)
     assert found["requests_per_s"] == pytest.approx([10.0])
+
+
+def test_bursts_of_a_trace_are_told() -> None:
+    head = ["arrival_s,input_tokens,output_tokens"]
+    steady = [f"{at * 10},100,10" for at in range(360)]
+    assert traffic_of(head + steady).busiest_minute_ratio == pytest.approx(1.0, rel=0.05)
+    # Six in each minute, and 300 more in one of them.
+    burst = steady + [f"{1800 + at / 10},100,10" for at in range(300)]
+    assert traffic_of(head + burst).busiest_minute_ratio == pytest.approx(306 / 11, rel=0.05)
 
 
 def test_a_week_is_seven_days_of_a_year(packaged_snapshot: CatalogSnapshot) -> None:
