@@ -285,7 +285,12 @@ def _index(collection: str, documents: Mapping[str, Document]) -> ReferenceIndex
     if collection != "accelerators":
         return ReferenceIndex(aliases)
     names = {id_: str(document.get("name", id_)) for id_, document in documents.items()}
-    return DeviceIndex(aliases, names)
+    memory = {
+        id_: str(kind)
+        for id_, document in documents.items()
+        if (kind := document.get("memory_technology")) is not None
+    }
+    return DeviceIndex(aliases, names, memory)
 
 
 def _source_entry(document: Document) -> Entry[Document]:

@@ -13,6 +13,9 @@ from service.catalog.entries.references import AmbiguousReference, UnknownRefere
     [
         ("NVIDIA H100 80GB HBM3", "nvidia-h100-sxm-80gb"),
         ("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5f0e)", "nvidia-h100-sxm-80gb"),
+        ("NVIDIA H100 80GB HBM2e", "nvidia-h100-pcie-80gb"),
+        ("H100 96GB HBM2e", "nvidia-h100-sxm-96gb-hbm2e"),
+        ("NVIDIA H100 80GB HBM3e", "nvidia-h100-sxm-80gb"),
         ("NVIDIA H100 PCIe", "nvidia-h100-pcie-80gb"),
         ("NVIDIA H100 NVL", "nvidia-h100-nvl-94gb"),
         ("NVIDIA A100-SXM4-40GB", "nvidia-a100-sxm-40gb"),

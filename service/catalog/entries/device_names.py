@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from service.catalog.entries.references import MOST_SUGGESTIONS, ReferenceIndex
 
@@ -31,9 +31,10 @@ _NOISE = frozenset(
         *("nvidia", "amd", "intel", "apple", "google", "aws", "tesla", "quadro", "geforce"),
         *("radeon", "instinct", "graphics", "gpu", "accelerator", "processor", "cpu", "oam"),
         *("generation", "edition", "corporation", "inc", "tm", "card"),
-        *("hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr5", "gddr6", "gddr6x", "gddr7"),
     }
 )
+#: A kind of memory, which tells boards of one product apart only where they differ in it.
+_MEMORY = re.compile(r"(?:hbm\d?e?|gddr\d[a-z]?)")
 #: Words for the same form of a product.
 _MEANS = {"mobile": "laptop", "notebook": "laptop"}
 #: Series that people leave out: "4090", "7900 XTX".
@@ -49,11 +50,15 @@ _TELLING = 3
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """What tells a device apart: words of the product, memory sizes [GB] and forms."""
+    """What tells a device apart: words of the product, memory sizes [GB] and forms.
+
+    Names that differ in the kinds of ``memory`` alone are equal.
+    """
 
     product: frozenset[str]
     sizes: frozenset[str]
     forms: frozenset[str]
+    memory: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 def device_name(name: str) -> DeviceName:
@@ -62,13 +67,17 @@ def device_name(name: str) -> DeviceName:
     sizes = frozenset(_SIZE.findall(plain))
     product: set[str] = set()
     forms: set[str] = set()
+    memory: set[str] = set()
     for written in _WORD.findall(_SIZE.sub(" ", plain)):
         form = _FORM.fullmatch(written)
         if form is not None:
             forms.add(form[form.lastindex or 0])
             continue
+        if _MEMORY.fullmatch(written):
+            memory.add(written)
+            continue
         product.update(_MEANS.get(word, word) for word in _parted(written) if word not in _NOISE)
-    return DeviceName(frozenset(product), sizes, frozenset(forms))
+    return DeviceName(frozenset(product), sizes, frozenset(forms), frozenset(memory))
 
 
 def _parted(word: str) -> tuple[str, ...]:
@@ -88,13 +97,18 @@ class DeviceIndex(ReferenceIndex):
     What is not found as in every collection is looked up as a device's name: first among names
     that say the same, then among those of the same product whose entry has the memory and the form
     that are asked for, and last without the series that it is of ("4090"). What several entries
-    could be is none of them.
+    could be is none of them. A kind of memory ("H100 80GB HBM2e") rules out entries of another
+    one, unless that leaves none.
     """
 
     def __init__(
-        self, entries: Mapping[str, Iterable[str]], names: Mapping[str, str] | None = None
+        self,
+        entries: Mapping[str, Iterable[str]],
+        names: Mapping[str, str] | None = None,
+        memory: Mapping[str, str] | None = None,
     ) -> None:
-        """Index ``entries``, the aliases by id, and their ``names`` by id."""
+        """Index ``entries``, the aliases by id, and their ``names`` and kinds of ``memory``."""
+        self._memory = {entry_id: kind.casefold() for entry_id, kind in (memory or {}).items()}
         kept = {entry_id: tuple(aliases) for entry_id, aliases in entries.items()}
         super().__init__(kept)
         told = names or {}
@@ -139,18 +153,25 @@ class DeviceIndex(ReferenceIndex):
     def _by_device(self, device: DeviceName) -> tuple[str, ...]:
         if not device.product:
             return ()
-        same = self._same.get(device)
-        if same:
-            return tuple(sorted(same))
-        product = device.product
-        of_product = self._of_product.get(product) or self._without_series.get(product)
-        return tuple(
-            sorted(
-                entry_id
-                for entry_id in of_product or self._with_more_words(product)
-                if device.sizes <= self._sizes[entry_id] and device.forms <= self._forms[entry_id]
-            )
+        same = self._with_memory(self._same.get(device, ()), device)
+        of_product = self._of_product.get(device.product) or self._without_series.get(
+            device.product
         )
+        alike = {
+            entry_id
+            for entry_id in of_product or self._with_more_words(device.product)
+            if device.sizes <= self._sizes[entry_id] and device.forms <= self._forms[entry_id]
+        }
+        found = same or self._with_memory(alike, device) or self._same.get(device) or alike
+        return tuple(sorted(found))
+
+    def _with_memory(self, ids: Iterable[str], device: DeviceName) -> set[str]:
+        """Those of some entries that have a kind of memory that the name says, if it says one."""
+        return {
+            entry_id
+            for entry_id in ids
+            if not device.memory or self._memory.get(entry_id) in device.memory
+        }
 
     def _with_more_words(self, product: frozenset[str]) -> set[str]:
         """Ids of products that say all that is asked for and more: editions of one, mostly.
