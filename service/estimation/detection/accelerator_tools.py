@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-import orjson
 
 from service.estimation.detection.readings import (
     MOST_CHARACTERS,
     MOST_DEVICES,
     Device,
+    json_document,
     short,
     size_bytes,
     watts,
 )
+from service.estimation.detection.tables import (
+    indented,
+    nvidia_list,
+    nvidia_report,
+    nvidia_xml,
+    table,
+)
 
+_XPU_NAME = re.compile(r"Device Name:\s*([^|\n]{1,200})")
 #: Where amd-smi's releases have put the limit of power, the newest first.
 _AMD_LIMITS = ("socket_power", "socket_power_limit", "power_cap", "max_power", "ppt0")
 _AMD_NAMES = (("asic", "market_name"), ("board", "product_name"))
 
 
 def nvidia_smi(text: str) -> tuple[Device, ...]:
+    """Devices of ``nvidia-smi`` in any of its forms: CSV, XML, report, list or table."""
+    readers = (_columns, nvidia_xml, nvidia_report, nvidia_list, table)
+    return next(filter(None, (reader(text) for reader in readers)), ())
+
+
+def _columns(text: str) -> tuple[Device, ...]:
     """Devices of ``nvidia-smi --query-gpu=… --format=csv``, its columns in any order.
 
     A header has to name them; "[N/A]" and the like are unknown.
@@ -50,11 +64,13 @@ def nvidia_smi(text: str) -> tuple[Device, ...]:
 
 
 def amd_smi(text: str) -> tuple[Device, ...]:
-    """Devices of ``amd-smi static --asic --board --vram --limit --json``."""
-    document = _json(text)
+    """Devices of ``amd-smi static --asic --board --vram --limit``, as JSON or for people."""
+    document = json_document(text)
     listed = document.get("gpu_data") if isinstance(document, Mapping) else document
+    if not isinstance(listed, list):
+        listed = list(indented(text))
     found: list[Device] = []
-    for one in (listed if isinstance(listed, list) else [])[:MOST_DEVICES]:
+    for one in listed[:MOST_DEVICES]:
         names = [_text(one, *path) for path in _AMD_NAMES]
         name = next((each for each in names if each), None)
         if name is not None:
@@ -66,8 +82,8 @@ def amd_smi(text: str) -> tuple[Device, ...]:
 
 
 def rocm_smi(text: str) -> tuple[Device, ...]:
-    """Devices of ``rocm-smi --showproductname --showmeminfo vram --showmaxpower --json``."""
-    document = _json(text)
+    """Devices of ``rocm-smi --showproductname --showmeminfo vram``, as JSON or CSV."""
+    document = json_document(text) or _rows_by_device(text)
     found: list[Device] = []
     for card, told in (document if isinstance(document, Mapping) else {}).items():
         if not str(card).startswith("card") or not isinstance(told, Mapping):
@@ -86,12 +102,22 @@ def rocm_smi(text: str) -> tuple[Device, ...]:
     return tuple(found)
 
 
+def _rows_by_device(text: str) -> dict[str, dict[str, str]]:
+    """Rows of a table in CSV by their first column, "device"; none where there is no such."""
+    rows = _sound(csv.reader(text[:MOST_CHARACTERS].splitlines()))
+    names = next((row for row in rows if row and row[0] == "device"), [])
+    return {row[0]: dict(zip(names[1:], row[1:], strict=False)) for row in rows if row}
+
+
 def xpu_smi(text: str) -> tuple[Device, ...]:
-    """Devices of ``xpu-smi discovery -j``."""
-    document = _json(text)
+    """Devices of ``xpu-smi discovery``, as JSON or for people."""
+    document = json_document(text)
     listed = document.get("device_list") if isinstance(document, Mapping) else None
+    if not isinstance(listed, list):
+        names = _XPU_NAME.findall(text[:MOST_CHARACTERS])[:MOST_DEVICES]
+        return tuple(Device(short(name)) for name in names)
     found: list[Device] = []
-    for one in (listed if isinstance(listed, list) else [])[:MOST_DEVICES]:
+    for one in listed[:MOST_DEVICES]:
         name = _text(one, "device_name")
         if name is not None:
             found.append(Device(name, size_bytes(_at(one, "memory_physical_size_byte"))))
@@ -105,21 +131,6 @@ def _sound(rows: Iterator[list[str]]) -> Iterator[list[str]]:
             yield next(rows)
         except (StopIteration, csv.Error):
             return
-
-
-def _json(text: str) -> Any:
-    """The document in a text that may have lines of warnings before it; None where there is none.
-
-    Tools write those to standard output, too.
-    """
-    whole = text[:MOST_CHARACTERS]
-    starts = [at for at in (whole.find("{"), whole.find("[")) if at >= 0]
-    for at in sorted(starts):
-        try:
-            return orjson.loads(whole[at : whole.rfind("}" if whole[at] == "{" else "]") + 1])
-        except orjson.JSONDecodeError:
-            continue
-    return None
 
 
 def _at(value: Any, *path: str) -> Any:

@@ -9,6 +9,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.detection.accelerator_tools import amd_smi, nvidia_smi, rocm_smi, xpu_smi
 from service.estimation.detection.host_tools import (
     device_tree_model,
+    dmidecode,
     lscpu,
     meminfo,
     smbios,
@@ -16,6 +17,7 @@ from service.estimation.detection.host_tools import (
 )
 from service.estimation.detection.identify import Detection, detection
 from service.estimation.detection.readings import MOST_DEVICES, Device, Host
+from service.estimation.detection.tables import neuron_ls, npu_smi, table, tpu_info
 
 #: Commands that are read, with what they are asked.
 COMMANDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -31,8 +33,13 @@ COMMANDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("--showmaxpower", "--json"),
         ),
         "xpu-smi": ("xpu-smi", "discovery", "-j"),
+        "hl-smi": ("hl-smi",),
+        "npu-smi": ("npu-smi", "info"),
+        "neuron-ls": ("neuron-ls",),
+        "tpu-info": ("tpu-info",),
         "system_profiler": ("system_profiler", "SPHardwareDataType"),
         "lscpu": ("lscpu",),
+        "dmidecode": ("dmidecode", "-t", "system,chassis"),
     }
 )
 #: Files that are read.
@@ -50,6 +57,10 @@ _READERS: tuple[tuple[tuple[str, Callable[[str], tuple[Device, ...]]], ...], ...
     (("nvidia-smi", nvidia_smi),),
     (("amd-smi", amd_smi), ("rocm-smi", rocm_smi)),
     (("xpu-smi", xpu_smi),),
+    (("hl-smi", table),),
+    (("npu-smi", npu_smi),),
+    (("neuron-ls", neuron_ls),),
+    (("tpu-info", tpu_info),),
 )
 
 
@@ -63,6 +74,7 @@ def read(outputs: Mapping[str, str]) -> tuple[tuple[Device, ...], Host]:
     for other in (
         device_tree_model(outputs.get("device-tree-model", "")),
         smbios(*(outputs.get(f"dmi-{part}", "") for part in ("vendor", "product", "chassis"))),
+        dmidecode(outputs.get("dmidecode", "")),
         lscpu(outputs.get("lscpu", "")),
         meminfo(outputs.get("meminfo", "")),
     ):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
 
 #: Longer outputs are cut: no tool writes a thousandth of it about one machine.
 MOST_CHARACTERS = 1_000_000
@@ -88,3 +91,18 @@ def fields(text: str) -> dict[str, str]:
         if colon and value.strip():
             found.setdefault(short(key).casefold(), short(value))
     return found
+
+
+def json_document(text: str) -> Any:
+    """The document in a text that may have lines of warnings before it; None where there is none.
+
+    Tools write those to standard output, too.
+    """
+    whole = text[:MOST_CHARACTERS]
+    starts = [at for at in (whole.find("{"), whole.find("[")) if at >= 0]
+    for at in sorted(starts):
+        try:
+            return orjson.loads(whole[at : whole.rfind("}" if whole[at] == "{" else "]") + 1])
+        except orjson.JSONDecodeError:
+            continue
+    return None
