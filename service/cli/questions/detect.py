@@ -36,7 +36,8 @@ def detect(
 
     Reads nvidia-smi, amd-smi or rocm-smi, xpu-smi, hl-smi, npu-smi, neuron-ls, tpu-info,
     system_profiler, lscpu, dmidecode, and files of the kernel, whichever there are; from files also
-    what these write for people or as XML, JSON or CSV. The last part of the answer goes into a request as it is.
+    what these write for people or as XML, JSON or CSV. The last part of the answer goes into a
+    request as it is.
     """
     from service.catalog.files import packaged_documents
     from service.catalog.snapshot import snapshot_from_documents
