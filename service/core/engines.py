@@ -156,6 +156,7 @@ class Recipes:
     weights of fewer bits, and ``offload_places`` where it keeps what the accelerator does not
     (None: anywhere). Where it recomputes blocks, it
     ``recomputes_last_product`` of each, whose result no gradient needs, or stops before.
+    With ``fp8_attention`` it trains attention in 8 bit.
     """
 
     methods: frozenset[str] = frozenset()
@@ -168,6 +169,7 @@ class Recipes:
     bases: FormatList = FormatList()
     offload_places: frozenset[str] | None = None
     recomputes_last_product: bool = True
+    fp8_attention: bool = False
 
     def scales(self, fp8_recipe: str) -> bool:
         """Whether it scales operands of 8 bits in a way."""

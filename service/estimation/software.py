@@ -235,6 +235,11 @@ def check_trains(
             f"{', '.join(sorted(recipes.optimizers))}; use one of these, or another framework",
         )
     _check_offload(settings.offload, framework, problems)
+    if settings.attention == "flash-fp8" and not recipes.fp8_attention:
+        problems.add(
+            "/training/attention",
+            f"{framework.name} trains no attention in 8 bit; use flash, or another framework",
+        )
     recipe = settings.fp8_recipe
     if recipe is not None and not recipes.scales(recipe):
         known = ", ".join(sorted(recipes.fp8_recipes))

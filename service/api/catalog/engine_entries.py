@@ -125,6 +125,8 @@ class EngineRecipes(Stated):
     """Formats of few bits that frozen weights may have: others are refused."""
     offload_places: NotRequired[list[Literal["cpu", "nvme"]]]
     """Where it keeps what the accelerator does not; elsewhere is refused."""
+    fp8_attention: NotRequired[bool]
+    """Whether it trains attention in 8 bit (attention flash-fp8)."""
     recomputes_last_product: NotRequired[bool]
     """Whether it recomputes the product that ends a block, whose result no gradient needs; true if
     left out."""

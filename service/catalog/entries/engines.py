@@ -205,6 +205,7 @@ def _recipes(trains: Document) -> Recipes:
         _formats(trains, "trains", "bases"),
         named["offload_places"] if "offload_places" in trains else None,
         trains.get("recomputes_last_product", True) is True,
+        trains.get("fp8_attention") is True,
     )
 
 

@@ -41,6 +41,12 @@ def check_products(
             f"{', '.join(sorted(accelerator.peak_flops_per_s))}; use bf16, or another accelerator",
         )
         return
+    attention = multiplied_precision(accelerator, "fp8")
+    if settings.attention == "flash-fp8" and OPERAND_BITS[attention] > _BYTE_BITS:
+        problems.add(
+            "/training/attention",
+            f"{accelerator.id} multiplies no fp8 operands; use flash, or another accelerator",
+        )
     recipe = settings.fp8_recipe
     if recipe is None:
         return

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from service.core.memory.training.settings import (
     ALL_LINEAR,
     Adapter,
+    AttentionKernel,
     CrossEntropy,
     ExpertDispatch,
     Fp8Recipe,
@@ -196,8 +197,9 @@ class TrainingSettingsRequest(Request):
     full whole layers."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Layers of a recomputed block, with full checkpointing."""
-    attention: Literal["flash", "eager"] = "flash"
-    """Attention kernel: eager stores the attention scores, flash does not."""
+    attention: AttentionKernel = "flash"
+    """Attention kernel: eager stores the attention scores, flash does not; flash-fp8 multiplies in
+    8 bit, forward and backward, as Transformer Engine does with fp8_dpa."""
     fused_kernels: bool = True
     """Whether norms and gated activations are fused, by a compiler or by hand."""
     dropout: bool = False

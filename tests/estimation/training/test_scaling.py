@@ -152,3 +152,15 @@ def test_products_that_run_in_another_format_are_told(ask, accelerator, activati
         warning["code"] for warning in ask(accelerator, {"activations": activations})["warnings"]
     }
     assert ("products_in_another_format" in codes) == told
+
+
+def test_attention_in_8_bit_needs_a_framework_and_hardware_that_have_it(ask):
+    fast = ask(framework="megatron-lm", attention="flash-fp8")["step_s"]["value"]
+    assert fast < ask(framework="megatron-lm")["step_s"]["value"]
+    pointer, detail = refused(ask, H100, framework="torchtitan", attention="flash-fp8")
+    assert pointer == "/training/attention"
+    assert "torchtitan" in detail
+    bf16 = {"weights": "bf16"}
+    pointer, detail = refused(ask, A100, bf16, framework="megatron-lm", attention="flash-fp8")
+    assert pointer == "/training/attention"
+    assert A100 in detail

@@ -13,6 +13,8 @@ from service.core.memory.tiers import UNKNOWN_WORTH, TierWorth
 
 #: What is trained; with "forward" nothing is: a teacher or a reference only computes its results.
 Method: TypeAlias = Literal["full", "lora", "qlora", "forward"]
+#: flash-fp8 multiplies in 8 bit, forward and backward.
+AttentionKernel: TypeAlias = Literal["flash", "flash-fp8", "eager"]
 Optimizer: TypeAlias = Literal[
     "adamw",
     "adamw-8bit",
@@ -170,7 +172,7 @@ class TrainingSettings:
     activation_checkpointing: Checkpointing = "none"
     checkpoint_every: int = 1
     recomputes_last_product: bool = True
-    attention: Literal["flash", "eager"] = "flash"
+    attention: AttentionKernel = "flash"
     fused_kernels: bool = True
     dropout: bool = False
     cross_entropy: CrossEntropy = "plain"

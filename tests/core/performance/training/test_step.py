@@ -123,6 +123,12 @@ def test_experts_are_recomputed_as_their_weights_need_what_they_put_out():
     assert again == pytest.approx(1.0)
 
 
+def test_attention_in_8_bit_takes_the_time_that_flash_attention_3_measured():
+    narrow, usual = step(TrainingSettings(attention="flash-fp8")), step()
+    assert narrow.attention_s / usual.attention_s == pytest.approx(740 / 1200)
+    assert narrow.model_flops == usual.model_flops
+
+
 def test_recomputation_is_what_it_adds():
     for again in ("selective", "selective-operators", "full"):
         added = step(TrainingSettings(activation_checkpointing=again))
