@@ -111,6 +111,23 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         ),
         38_388_164_992,
     ),
+    "OpenGVLab/InternVL3-8B": (
+        {
+            "model_type": "internvl_chat",
+            "llm_config": sizes("qwen2", *QWEN_7B, 151674, **QWEN),
+            "vision_config": {**INTERN, "model_type": "intern_vit_6b", "qkv_bias": True},
+        },
+        7_944_373_760,
+    ),
+    "CohereLabs/aya-vision-8b": (
+        of(
+            "aya_vision",
+            sizes("cohere2", 4096, 32, 32, 256000, tie_word_embeddings=True, **MISTRAL),
+            {**SIGLIP, "image_size": 364},
+            alignment_intermediate_size=28672,
+        ),
+        8_631_842_032,
+    ),
     "Qwen/Qwen2-VL-7B-Instruct": (
         {
             **sizes("qwen2_vl", *QWEN_7B, 152064, **QWEN),
@@ -191,6 +208,40 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
             {"model_type": "kimi_k25_vision"},
         ),
         1_026_879_376_368,
+    ),
+    # The Hub counts 1,728 biases of routers more.
+    "moonshotai/Kimi-VL-A3B-Instruct": (
+        of(
+            "kimi_vl",
+            sizes(
+                "deepseek_v3",
+                2048,
+                27,
+                16,
+                163840,
+                intermediate_size=11264,
+                moe_intermediate_size=1408,
+                n_routed_experts=64,
+                n_shared_experts=2,
+                num_experts_per_tok=6,
+                first_k_dense_replace=1,
+                q_lora_rank=None,
+                kv_lora_rank=512,
+                qk_nope_head_dim=128,
+                qk_rope_head_dim=64,
+                v_head_dim=128,
+            ),
+            {
+                "model_type": "moonvit",
+                "hidden_size": 1152,
+                "intermediate_size": 4304,
+                "num_hidden_layers": 27,
+                "patch_size": 14,
+                "init_pos_emb_height": 64,
+                "init_pos_emb_width": 64,
+            },
+        ),
+        16_407_657_776 - 1728,
     ),
     "mistralai/Voxtral-Mini-3B-2507": (
         of(

@@ -181,6 +181,7 @@ IMAGES: Mapping[str, ImageReader] = {
     "llava": _llava,
     "paligemma": _whole,
     "internvl": _intern,
+    "internvl_chat": _intern,
     "llama4": _llama4,
     "mllama": _mllama,
 }

@@ -114,6 +114,16 @@ def _cohere(section: Fields, whole: Fields, text_hidden: int) -> tuple[Tensor, .
     return _two(merged, inner, text_hidden, middle_out=inner // 2)
 
 
+def _aya(section: Fields, whole: Fields, text_hidden: int) -> tuple[Tensor, ...]:
+    """Aya Vision: as Command A Vision, after a norm of joined patches."""
+    merged = section.size("hidden_size") * whole.size("downsample_factor", _MERGED) ** 2
+    inner = whole.optional_size("alignment_intermediate_size") or text_hidden
+    return (
+        *norm("projector.layernorm", merged, bias=True),
+        *_two(merged, inner, text_hidden, middle_out=inner // 2),
+    )
+
+
 def _video_llama(section: Fields, whole: Fields, text_hidden: int) -> tuple[Tensor, ...]:  # noqa: ARG001
     return _two(section.size("hidden_size"), text_hidden, text_hidden)
 
@@ -180,6 +190,8 @@ JOINED: Mapping[str, Joined] = {
         {"vision_feature_layer": (-2, -5, -8, -11, 6)},
     ),
     "paligemma": Joined("siglip_vision_model", _one, {}),
+    "internvl_chat": Joined("intern_vit_6b", _intern, _INTERN),
+    "kimi_vl": Joined("moonvit", _moon, {}),
     "internvl": Joined("internvl_vision", _intern, _INTERN),
     "qianfan_ocr": Joined("internvl_vision", _intern, _INTERN),
     "idefics3": Joined("idefics3_vision", _shuffled, _SHUFFLED),
@@ -199,6 +211,7 @@ JOINED: Mapping[str, Joined] = {
         _cohere,
         {"downsample_factor": 2, "alignment_intermediate_size": 36_864},
     ),
+    "aya_vision": Joined("siglip_vision_model", _aya, {"downsample_factor": 2}),
     "video_llama_3": Joined("video_llama_3_vision", _video_llama, {}),
     "deepseek_vl": Joined("siglip_vision_model", _video_llama, {}),
     "kimi_k25": Joined("kimi_k25_vision", _moon, {}),

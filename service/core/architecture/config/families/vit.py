@@ -174,6 +174,12 @@ def _moon_positions(fields: Fields) -> int:
     return fields.size("pos_emb_height", 10_000) * fields.size("pos_emb_width", 10_000)
 
 
+def _first_moon_positions(fields: Fields) -> int:
+    """The same under the names of Kimi-VL [-]."""
+    rows = fields.size("init_pos_emb_height", 10_000)
+    return rows * fields.size("init_pos_emb_width", 10_000)
+
+
 _VIT_BASE: Mapping[str, object] = {
     "hidden_size": 768,
     "intermediate_size": 3072,
@@ -219,6 +225,23 @@ TOWERS: Mapping[str, VisionTransformer] = {
         outer_norms=0,
         layer_scale=True,
     ),
+    "intern_vit_6b": VisionTransformer(
+        {
+            "hidden_size": 1024,
+            "intermediate_size": 4096,
+            "num_hidden_layers": 24,
+            "image_size": 448,
+            "patch_size": 14,
+            "qkv_bias": False,
+        },
+        extra_tokens=_one_token,
+        attention_bias="qkv_bias",
+        output_bias=True,
+        norm_kind="norm_type",
+        qk_norm="qk_normalization",
+        outer_norms=0,
+        layer_scale=True,
+    ),
     "pixtral": VisionTransformer(
         {
             "hidden_size": 1024,
@@ -247,6 +270,17 @@ TOWERS: Mapping[str, VisionTransformer] = {
             "pos_emb_width": 64,
         },
         positions=_moon_positions,
+    ),
+    "moonvit": VisionTransformer(
+        {
+            "hidden_size": 1152,
+            "intermediate_size": 4304,
+            "num_hidden_layers": 27,
+            "patch_size": 14,
+            "init_pos_emb_height": 64,
+            "init_pos_emb_width": 64,
+        },
+        positions=_first_moon_positions,
     ),
     "minimax_m3_vl_vision": VisionTransformer(
         {
