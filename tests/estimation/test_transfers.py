@@ -63,3 +63,12 @@ def test_a_pool_has_the_bandwidth_of_its_link(moved):
 
 def test_without_names_there_is_everything(moved):
     assert len(moved(bytes=1.0)) > 70
+
+
+def test_what_nobody_prices_is_told_where_it_is_asked_for(packaged_snapshot):
+    request = TransferRequest(bytes=1e9, tiers=("ddr5-8ch", "cxl-2.0-ddr5-direct", "nvme-gen5"))
+    answer = transfer_answer(request, packaged_snapshot)
+    told = {warning["code"]: warning["message"] for warning in answer["warnings"]}
+    assert "cxl-2.0-ddr5-direct" in told["price_unknown"]
+    assert "nvme-gen5" not in told["energy_unknown"]
+    assert "ddr5-8ch" in told["energy_unknown"]

@@ -149,7 +149,10 @@ def transfer_answer(request: TransferRequest, snapshot: CatalogSnapshot) -> Tran
         "bytes": request.bytes,
         "rows": rows,
         **grounds(
-            snapshot, tuple(_warnings(rows)), entries, (lambda: steps) if request.explain else None
+            snapshot,
+            tuple(_warnings(rows, bool(request.tiers))),
+            entries,
+            (lambda: steps) if request.explain else None,
         ),
     }
 
@@ -266,7 +269,8 @@ def _steps(moved: Transfer, idle_latency_s: Interval | None, load: Load) -> Iter
         yield from explain(figures, TRANSFER)
 
 
-def _warnings(rows: list[TransferRow]) -> Iterator[EstimateWarning]:
+def _warnings(rows: list[TransferRow], asked: bool) -> Iterator[EstimateWarning]:
+    """What is not known; of prices and energies only where memories are ``asked`` for by name."""
     slow = [row["id"] for row in rows if row["transfer_s"] is None]
     if slow:
         yield EstimateWarning(
@@ -279,3 +283,11 @@ def _warnings(rows: list[TransferRow]) -> Iterator[EstimateWarning]:
             f"the latency of {', '.join(late)} is unpublished: their times are those of the "
             "bandwidth alone",
         )
+    for name, code in (("price_usd", "price"), ("transfer_energy_j", "energy")):
+        without = [row["id"] for row in rows if row["kind"] != "interconnect" and row[name] is None]  # type: ignore[literal-required]
+        if without and asked:
+            yield EstimateWarning(
+                f"{code}_unknown",
+                f"the {code} of {', '.join(without)} is unpublished",
+                about=name,
+            )
