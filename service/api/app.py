@@ -247,7 +247,7 @@ async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
         if http.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
     detail = {
-        404: "nothing exists at this path; /docs lists all operations",
+        404: "nothing is at this address; /docs lists what the API answers",
         405: f"{http.method[:20]} is not supported here",
     }.get(error.status_code, str(error.detail))
     near = _paths_near(http) if error.status_code == 404 else ()

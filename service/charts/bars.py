@@ -208,7 +208,7 @@ def _stacked(
                 ],
             }
         )
-    height_px = bar_px * max(len(order), 1) + _LIMIT_PX * len(limits)
+    height_px = bar_px * max(len(order), 1)
     return specification(
         answer, style, height_px, layers, legend=[_words(name) for name, _ in colours]
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from textwrap import wrap
 from typing import Any
 
@@ -22,8 +21,6 @@ _SPREADS = "Thin lines and bands show 90 % intervals."
 _TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.0, 6.5
 #: Likewise of labels, on average: most are small letters [px].
 _LABEL_CHARACTER_PX = 5.9
-#: Height of a line of text, and of what is neither plot nor title nor legend [px].
-_LINE_PX, _AROUND_PX = 18, 110
 #: What stands beside the name of an entry of the legend: its symbol, and room on both sides [px].
 _LEGEND_SYMBOL_PX = 34
 PADDING_PX = 12
@@ -191,14 +188,14 @@ def specification(
     beside_px = label_px(style.width_px)
     column_px = _LEGEND_SYMBOL_PX + _SUBTITLE_CHARACTER_PX * max(map(len, legend), default=1)
     columns = max(int((style.width_px - beside_px // 2) // column_px), 1)
-    around_px = _AROUND_PX + _LINE_PX * (len(titles) + len(below) + ceil(len(legend) / columns))
     return {
         "$schema": SCHEMA,
         "title": {"text": titles, "subtitle": below},
         "description": f"{answer['title']}. {answer['description']}",
         "width": style.width_px,
-        "height": style.height_px or plot_px + around_px,
-        "autosize": {"type": "fit", "contains": "padding"},
+        "height": style.height_px or plot_px,
+        # A height that is as it comes is laid out once; one that is given takes a second time.
+        "autosize": {"type": "fit" if style.height_px else "fit-x", "contains": "padding"},
         "padding": PADDING_PX,
         "layer": [_pointed_at(layer, told) for layer in layers],
         "config": config(

@@ -13,8 +13,6 @@ from service.charts.frame import SHORT, Style, axis_title, axis_unit, rows, spec
 
 #: Height of the map as a share of its width: the outline reaches from 56° S to 84° N.
 _HEIGHT_RATIO = 0.44
-#: Height of the legend's bar with its title [px].
-_LEGEND_PX = 40
 #: Ratio of the most to the least from which colours follow the logarithm.
 _LOGARITHMIC_FROM = 4.0
 #: Longitude east of which a name is written to the left of its point [deg].
@@ -126,7 +124,7 @@ def impacts_map(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
                     "encoding": {**place, "text": {"field": "text", "type": "nominal"}},
                 }
             )
-    plot_px = int(width_px * _HEIGHT_RATIO) + _LEGEND_PX - 60
+    plot_px = int(width_px * _HEIGHT_RATIO)
     return specification(answer, style, plot_px, layers, note=_NOTE)
 
 

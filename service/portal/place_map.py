@@ -11,6 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.charts.maps import land
 from service.estimation.formatting import number
 from service.estimation.verdict.names import place_names
+from service.estimation.wording import place_name
 from service.portal.questions import PageRequest
 from service.portal.rendering import rendered
 from service.portal.training_questions import TrainingPageRequest
@@ -57,6 +58,7 @@ class Dot:
 
     region: str
     name: str
+    country: str
     told: str
     grade: str
     x: float
@@ -116,6 +118,7 @@ def _dots(request: Question, snapshot: CatalogSnapshot, page: str) -> Iterator[D
         yield Dot(
             region=id_,
             name=names[id_],
+            country=place_name(f"country/{entry.value.country}", snapshot),
             told="" if intensity is None else f"{number(round(intensity))} g CO₂e/kWh",
             grade="unknown"
             if intensity is None

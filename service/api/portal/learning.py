@@ -143,6 +143,7 @@ def problem_page(http: HttpRequest, problem: Problem) -> Response:
         title=title,
         trail=(),
         detail=detail,
+        suggestions=[one for one in problem.suggestions if one.startswith("/catalog/")],
     )
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
     return HTMLResponse(text, kind.status, headers | problem.headers)
