@@ -12,6 +12,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.launching.command import start_of
+from service.estimation.recommendations.requests import DecisionLimitsRequest
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import resolve_precision
 from service.estimation.verdict.verdict import Verdict, inference_verdict
@@ -40,7 +41,8 @@ class Snippet:
 def badge_image(request: InferenceRequest, snapshot: CatalogSnapshot) -> str:
     """An estimate as a badge, in SVG."""
     estimate = inference_estimate(request, snapshot)
-    return rendered("badge.svg", badge=badge(inference_verdict(estimate, snapshot), estimate))
+    verdict = inference_verdict(estimate, snapshot, _mean_limits(request))
+    return rendered("badge.svg", badge=badge(verdict, estimate))
 
 
 def refused_badge_image(reason: str) -> str:
@@ -51,7 +53,7 @@ def refused_badge_image(reason: str) -> str:
 def told(request: InferenceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
     """The verdict on an estimate as the component shows it, with the estimate itself."""
     estimate = inference_estimate(request, snapshot)
-    verdict = inference_verdict(estimate, snapshot)
+    verdict = inference_verdict(estimate, snapshot, _mean_limits(request))
     return {
         "status": verdict.status,
         "headline": verdict.headline,
@@ -63,6 +65,14 @@ def told(request: InferenceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]
         ],
         "estimate": estimate,
     }
+
+
+def _mean_limits(request: InferenceRequest) -> DecisionLimitsRequest | None:
+    """The mean times that a link of the API asks for, as pages hold them against an estimate."""
+    asked = request.limits
+    if asked is None:
+        return None
+    return DecisionLimitsRequest(ttft_s=asked.ttft_s, tpot_s=asked.tpot_s, e2e_s=asked.e2e_s)
 
 
 _SHOWN = ("id", "name", "text", "range_text", "note")

@@ -44,18 +44,16 @@ QUESTIONS = [
             "concurrency=4&kv_cache=fp8",
             "concurrency=4&engine=sglang",
             "concurrency=4&weights=fp8&tensor=1&data=2",
-            "concurrency=16&input_tokens=100&output_tokens=10",
-            "concurrency=500&input_tokens=4096",
         )
     ),
-]
-
-
-#: What a link leaves out is the same everywhere.
-QUESTIONS[-3:] = [
+    # What a link leaves out is the same everywhere.
     "model=llama-3.1-8b&accelerator=h100&region=SE",
     "model=llama-3.1-8b&accelerator=l40s&region=FR&concurrency=4",
     "model=llama-3.1-70b&accelerator=h100&region=SE&tensor=4&data=2",
+    # A rate in place of requests at once, limits, and an engine of its own.
+    "model=llama-3.1-8b&accelerator=h100&region=aws/us-east-1&requests_per_s=4",
+    "model=llama-3.1-8b&accelerator=l40s&region=SE&concurrency=8&ttft_s=0.1&tpot_s=0.05",
+    "model=llama-3.1-8b&accelerator=rtx-4090&region=DE&concurrency=1&engine=llama.cpp",
 ]
 
 
@@ -64,8 +62,8 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
 
 
-def test_there_are_twenty_questions():
-    assert len(set(QUESTIONS)) == 20
+def test_no_question_is_asked_twice():
+    assert len(set(QUESTIONS)) == len(QUESTIONS) >= 20
 
 
 @pytest.mark.parametrize(("at", "query"), list(enumerate(QUESTIONS)))
@@ -107,7 +105,7 @@ async def test_one_question_has_one_answer(at, query, client, packaged_snapshot)
         shown = plain((await client.get(f"{address}?{query}")).text)
         times = set(re.findall(r"[\d.,]+ (?:ms|s|min)\b|not known", shown))
         assert set(figures[:2]) <= times, address
-        assert figures[4] in shown
+        assert all(figure in shown for figure in figures), address
     assert element["headline"] in share_page(request, packaged_snapshot, "http://x/")
 
 
