@@ -211,8 +211,8 @@ class Generation:
     ``since`` is the day, month or year of the first of them in ISO 8601, ``version`` what that one
     is called (None: the versions before the next generation's). ``aliases`` are other names of the
     generation beside the engine's, ``names`` those that say engine and generation at once.
-    ``preempting`` is None where it is as the engine's other generations are, and ``defaults`` say
-    what it starts with otherwise than they.
+    ``preempting`` is None where it is as the engine's other generations are, ``launch_bound`` where
+    it is as the engine's class is, and ``defaults`` say what it starts with otherwise than they.
     """
 
     id: str
@@ -222,6 +222,7 @@ class Generation:
     aliases: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     preempting: bool | None = None
+    launch_bound: bool | None = None
     defaults: tuple[DefaultsRule, ...] = ()
 
 
@@ -271,6 +272,14 @@ class Engine:
                 return one.preempting
         return self.preempting
 
+    def launches(self, generation: str | None) -> tuple[bool, bool]:
+        """Whether steps of inference issue kernels one by one, and whether they replay graphs."""
+        kind = CLASSES[self.classes["inference"]]
+        for one in self.generations:
+            if one.id == generation and one.launch_bound is not None:
+                return one.launch_bound, kind.replays_graphs and not one.launch_bound
+        return kind.launch_bound, kind.replays_graphs
+
     def defaults_of(self, generation: str | None) -> tuple[DefaultsRule, ...]:
         """What a generation starts with, as far as it is otherwise than the engine says."""
         return next((one.defaults for one in self.generations if one.id == generation), ())
@@ -318,6 +327,11 @@ def release_key(engine: str, generation: str | None) -> str:
 def engine_of_release(key: str) -> str:
     """The engine's id in the key of a release."""
     return key.partition(_OF_RELEASE)[0]
+
+
+def generation_of_release(key: str) -> str | None:
+    """The generation's id in the key of a release, if it says any."""
+    return key.partition(_OF_RELEASE)[2] or None
 
 
 def release_of(engine: Engine, version: str | None, named: str = "") -> EngineRelease:

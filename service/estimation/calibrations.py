@@ -11,10 +11,12 @@ from service.catalog.entries.engines import figures_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
+from service.core.engine_defaults import UsageContext
 from service.core.engines import (
     CLASSES,
     FALLBACK_ENGINE,
     engine_of_release,
+    generation_of_release,
 )
 from service.core.explanation import EstimateWarning
 from service.core.figures import Figures, from_figures
@@ -22,6 +24,7 @@ from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import exact
 from service.core.learning import Corrections
 from service.core.memory.inference.runtime import RuntimeOverheads
+from service.core.performance.buckets import bucket_ratio
 from service.core.performance.calibration import (
     RUNTIME_FACTS,
     EngineOverhead,
@@ -99,6 +102,7 @@ def calibration(
     release: str,
     accelerator: Accelerator | None,
     backend: str | None = None,
+    usage: UsageContext = "server",
 ) -> Calibration:
     """Calibration of an engine's release on an accelerator, with documented fallbacks.
 
@@ -112,6 +116,8 @@ def calibration(
         The accelerator; None for one of which nothing is known.
     backend
         What the engine drives it by; None where it has no choice.
+    usage
+        How requests reach the engine.
 
     Returns
     -------
@@ -119,7 +125,7 @@ def calibration(
         With a warning for each part that had to fall back on figures of other engines or hardware.
     """
     if accelerator is None:
-        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "", 1.0, None)
+        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "", 1.0, None, usage)
     platform = accelerator.platform
     return _calibration(
         snapshot,
@@ -129,6 +135,7 @@ def calibration(
         platform.kind,
         float(platform.core_time_ratio),
         backend,
+        usage,
     )
 
 
@@ -141,6 +148,7 @@ def _calibration(
     machine: str,
     core_time_ratio: float,
     backend: str | None,
+    usage: UsageContext,
 ) -> Calibration:
     engine = engine_of_release(release)
     class_ = snapshot.engines[engine].value.classes["inference"]
@@ -151,14 +159,19 @@ def _calibration(
     wider = held(snapshot, SPEED_WIDENING, (), keys)
     pairs = _pairs(snapshot, release, family)
     kind = CLASSES[class_]
+    launch_bound, replays_graphs = snapshot.engines[engine].value.launches(
+        generation_of_release(release)
+    )
     figures = {
-        "launch_bound": exact(kind.launch_bound),
+        "launch_bound": exact(launch_bound),
         "half_accumulation": exact(kind.half_accumulation),
-        "replays_graphs": exact(kind.replays_graphs),
+        "replays_graphs": exact(replays_graphs),
         "whole_expert_tiles": exact(kind.whole_expert_tiles),
     }
     for part in parts:
         figures |= part.figures
+    if usage == "offline":
+        figures["served_s"] = exact(0.0)
     runtime = runtime_memory(snapshot)
     figures |= {name: exact(getattr(runtime.of(release), name)) for name in RUNTIME_FACTS}
     figures["widened_from_rows"] = exact(widened_from_rows(release, family, backend))
@@ -169,6 +182,7 @@ def _calibration(
     figures["loops_experts"] = exact(loops_experts(release, family, backend))
     figures["vector_attention"] = exact(attends_on_vectors(release, family, backend))
     figures["weight_only"] = exact(is_weight_only(release))
+    figures["bucket_ratio"] = exact(bucket_ratio(engine))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:

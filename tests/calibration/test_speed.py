@@ -178,7 +178,7 @@ def test_spreads_go_by_what_times_are_spent_on(part: TimedPart) -> None:
     assert spreads.keys() == {"speed/spread", "speed/spread/decode"}
     wider = spreads["speed/spread"]
     assert wider.items() >= WIDENINGS.items()
-    assert wider["unmeasured_engines_generation_overhead_spread_ratio"] > 1.0
+    assert wider["unmeasured_engines_generation_overhead_spread_ratio"] > 0.3
     assert wider["unmeasured_hardware_family_memory_spread_ratio"] > 0.0
     assert "unmeasured_hardware_family_overhead_spread_ratio" not in wider
     assert all(value > 0.0 for figures in spreads.values() for value in [max(figures.values())])
@@ -222,7 +222,7 @@ def test_every_term_belongs_to_a_mechanism() -> None:
     }
     assert by_host == {
         *("step_s", "layer_s", "expert_s", "sequence_s", "prompt_layer_s", "host_ratio"),
-        *("prompt_product_s", "told_s"),
+        *("prompt_product_s", "told_s", "served_s", "ranks_s", "prompts_s"),
         "sharded_layer_s",
     }
 

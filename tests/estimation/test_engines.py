@@ -119,6 +119,7 @@ def test_an_engine_that_was_not_measured_on_a_family_takes_what_others_measured_
     ("engine", "version", "generation"),
     [
         ("vllm", None, "v1"),
+        ("vllm", "0.2.5", "before-0.2.6"),
         ("vllm", "0.5.3", "before-0.6"),
         ("vllm", "v0.11.0", "v1"),
         ("vllm", "0.8.5.post1", "v1-0.8"),
@@ -154,7 +155,7 @@ def test_a_version_or_a_date_chooses_the_generation(packaged_snapshot, engine, v
         (
             "vllm",
             "banana",
-            "vllm; name a date or one of before-0.6 (2023-06), v0 (from 0.6",
+            "vllm; name a date or one of before-0.2.6 (2023-06), before-0.6 (from 0.2.6",
         ),
         ("vllm", "32971d312954", "means no release of vllm"),
         ("exllama", "0.1.5", "name a date or one of v1 (2023-05), v2 (2023-09)"),
@@ -172,11 +173,28 @@ def test_a_version_that_means_nothing_is_refused_with_what_there_is(
     assert detail in error.detail
 
 
+def test_releases_without_graphs_issue_kernels_one_by_one_and_scripts_wait_for_no_server(
+    packaged_snapshot,
+):
+    a100 = packaged_snapshot.find("accelerators", "a100-80gb").value
+    graphs = {"before-0.2.6": False, "before-0.6": True, "v1": True}
+    for generation, replayed in graphs.items():
+        release = f"vllm@{generation}"
+        engine = calibration(packaged_snapshot, release, a100).performance.engine
+        assert (engine.launch_bound, engine.replays_graphs) == (not replayed, replayed)
+        script = calibration(packaged_snapshot, release, a100, "offline").performance.engine
+        assert script.served_s == 0.0
+    memory = runtime_memory(packaged_snapshot)
+    assert memory.of("vllm@before-0.2.6").graphs_bytes.value == 0.0
+    neuron = runtime_memory(packaged_snapshot).of("transformers-neuronx")
+    assert not neuron.fuses_attention
+
+
 def test_what_is_older_than_all_that_is_known_is_answered_as_the_oldest(packaged_snapshot):
     answer = inference_memory_answer(asked("vllm", "2019"), packaged_snapshot)
-    assert answer["deployment"]["serving"]["engine_generation"] == "before-0.6"
+    assert answer["deployment"]["serving"]["engine_generation"] == "before-0.2.6"
     [said] = [one for one in answer["warnings"] if one["code"] == "release_before_first"]
-    assert "(before-0.6) is of 2023-06" in said["message"]
+    assert "(before-0.2.6) is of 2023-06" in said["message"]
 
 
 def on(accelerator, **serving):

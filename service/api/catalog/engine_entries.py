@@ -46,6 +46,7 @@ class EngineGeneration(Stated):
     aliases: NotRequired[list[str]]
     names: NotRequired[list[str]]
     preempting: NotRequired[bool]
+    launch_bound: NotRequired[bool]
     defaults: NotRequired[list[EngineDefaults]]
     differs: str
     source: str

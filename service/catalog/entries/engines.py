@@ -246,6 +246,7 @@ def _generations(given: Any) -> tuple[Generation, ...]:
                 aliases=tuple(map(str, one.get("aliases") or ())),
                 names=tuple(map(str, one.get("names") or ())),
                 preempting=one.get("preempting"),
+                launch_bound=one.get("launch_bound"),
                 defaults=defaults_from(one.get("defaults"), f"{pointer}/defaults"),
             )
         )

@@ -113,6 +113,10 @@ class EngineOverhead:
     0 where nobody knows. Fused attention that is ``vector_attention`` has no matrix units, and
     reaches ``vector_attention_ratio`` of their peak. Where an engine ``loops_experts`` of a prompt,
     each product of one takes ``prompt_product_s``; else all are one kernel.
+    A server that answers requests in the engine's own process adds ``served_s`` to each
+    step; a script that hands them over has none. What a step computes is handed to the other ranks
+    of tensor parallelism in ``ranks_s`` each, and a step with prompts starts by another program or
+    path in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as many tokens as there are.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -149,6 +153,10 @@ class EngineOverhead:
     vector_attention: bool = field(default=False, metadata=ALIKE)
     vector_attention_ratio: float = field(default=1.0, metadata=FIGURE)
     loops_experts: bool = field(default=False, metadata=ALIKE)
+    served_s: float = field(default=0.0, metadata=FIGURE)
+    ranks_s: float = field(default=0.0, metadata=FIGURE)
+    prompts_s: float = field(default=0.0, metadata=FIGURE)
+    bucket_ratio: float = field(default=1.0, metadata=ALIKE)
 
     @property
     def waited_ratio(self) -> Number:

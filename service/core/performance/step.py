@@ -128,8 +128,9 @@ class RankSteps:
     take ``prompt_product_s`` each in them, and tiles of their own where there are
     ``whole_expert_tiles``. A token moves ``elementwise_bytes_per_token`` besides; weights are
     widened whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count``
-    kernels, zero where nobody counted them. ``exposed_ratio`` of the shorter of arithmetic and
-    memory traffic does not overlap with the longer.
+    kernels, zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
+    ``bucket_ratio`` times as many tokens as there are. ``exposed_ratio`` of the shorter of
+    arithmetic and memory traffic does not overlap with the longer.
     """
 
     work: RankWork
@@ -157,6 +158,8 @@ class RankSteps:
     prompt_product_s: Number
     whole_expert_tiles: bool
     prompt_launch_count: float
+    prompts_s: Number
+    bucket_ratio: float
 
     def time(self, load: StepLoad) -> StepTime:
         """Time [s], FLOPs and bytes moved of one forward step.
@@ -211,7 +214,7 @@ class RankSteps:
             memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * rows)
             apart_s = apart_s + self.prompt_product_s * size.item.calls * read
         for layer, pair_s, token_s, token_bytes, scores_s, scores_bytes in self.attention:
-            pairs, read = attended(layer, load, self.context_ranks, self.fused)
+            pairs, read = attended(layer, load, self.context_ranks, self.fused, self.bucket_ratio)
             operators.append((pair_s * pairs, token_s * read))
             flops = flops + layer.flops_per_pair * pairs
             memory_bytes = memory_bytes + token_bytes * read
@@ -244,6 +247,8 @@ class RankSteps:
             overhead_s = overhead_s + maximum(left_s, 0.0) * prompts
         if self.experts:
             overhead_s = overhead_s + apart_s * (load.prefill_tokens > 0)
+        if not isinstance(self.prompts_s, float) or self.prompts_s:
+            overhead_s = overhead_s + self.prompts_s * (load.prefill_tokens > 0)
         if not isinstance(self.told_s, float) or self.told_s:
             # The server's process falls behind where steps are shorter than it takes to tell them.
             overhead_s = maximum(overhead_s, self.told_s * sequences - work_s - interconnect_s)
@@ -340,7 +345,8 @@ def _rank_steps(
         bytes_per_s=streamed_per_s,
         token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=_token_message(work, accelerator, parallelism, calibration),
-        overhead_s=engine.step_s * engine.waited_ratio
+        overhead_s=(engine.step_s + engine.served_s + engine.ranks_s * (parallelism.tensor - 1.0))
+        * engine.waited_ratio
         + layers_s
         + engine.expert_s * work.held_experts
         + hardware.narrow_experts_s * narrow,
@@ -360,6 +366,8 @@ def _rank_steps(
         prompt_product_s=engine.prompt_product_s if engine.loops_experts else 0.0,
         whole_expert_tiles=engine.whole_expert_tiles,
         prompt_launch_count=_prompt_launch_count(work, engine),
+        prompts_s=engine.prompts_s * engine.waited_ratio,
+        bucket_ratio=engine.bucket_ratio,
     )
 
 
@@ -401,10 +409,17 @@ def _narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:
 
 
 def attended(
-    layer: AttentionWork, load: StepLoad, context_ranks: int, fused: bool = True
+    layer: AttentionWork,
+    load: StepLoad,
+    context_ranks: int,
+    fused: bool = True,
+    bucket_ratio: float = 1.0,
 ) -> tuple[Number, Number]:
-    """Pairs of tokens in attention over the contexts of a step, and tokens that are read."""
-    decode_span = load.decode_context_tokens
+    """Pairs of tokens in attention over the contexts of a step, and tokens that are read.
+
+    Decoding attends to ``bucket_ratio`` times as many tokens as there are.
+    """
+    decode_span = load.decode_context_tokens * bucket_ratio
     prefill_span = load.prefill_context_tokens
     if not (layer.causal and fused):
         # As many tokens after it as before it: whole products compute what a mask takes away.

@@ -188,7 +188,9 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         asked.arrivals,
         None if speculation is None else speculation.value,
     )
-    chosen = calibration(snapshot, release.key, accelerator.value, serving.backend)
+    chosen = calibration(
+        snapshot, release.key, accelerator.value, serving.backend, serving.usage_context
+    )
     return Hosted(
         model=model,
         accelerator=accelerator,

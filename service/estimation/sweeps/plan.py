@@ -67,7 +67,7 @@ from service.estimation.software import (
     check_runs_on,
     resolve_serving_engine,
 )
-from service.estimation.starting import resolve_serving, started_options
+from service.estimation.starting import resolve_serving, started_options, usage_context
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
 
 Asked = TypeVar("Asked")
@@ -172,13 +172,14 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     for at, name in enumerate(request.space.kv_caches or ()):
         check_holds(release, NUMBER_FORMATS[name], f"/space/kv_caches/{at}", snapshot, problems)
     problems.stop_if_any()
-    asked_backend = request.serving.backend
+    asked_backend, usage = request.serving.backend, usage_context(request.serving, None)
     measured = [
         calibration(
             snapshot,
             release.key,
             entry.value,
             backend_of(asked_backend, release, entry.value, snapshot),
+            usage,
         )
         for _, entry in accelerators
     ]

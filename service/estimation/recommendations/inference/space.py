@@ -63,7 +63,7 @@ from service.estimation.resolution import (
     resolve_model,
 )
 from service.estimation.software import resolve_serving_engine
-from service.estimation.starting import resolve_serving, started_options
+from service.estimation.starting import resolve_serving, started_options, usage_context
 from service.estimation.writing import valued
 
 #: Kinds of the matrix that are no inference.
@@ -233,10 +233,10 @@ def _spaces(
 ) -> Iterator[tuple[SearchSpace, Environment]]:
     """What is searched of each model under an engine, and what stands around it."""
     release = engine.release
-    asked = request.serving.backend
+    asked, usage = request.serving.backend, usage_context(request.serving, None)
     found = [
         calibration(
-            snapshot, release.key, one.value, backend_of(asked, release, one.value, snapshot)
+            snapshot, release.key, one.value, backend_of(asked, release, one.value, snapshot), usage
         )
         for one in accelerators
     ]

@@ -278,6 +278,36 @@ def test_no_step_ends_before_its_tokens_are_told():
     assert total(1.0, 1e-5) == total(1.0, 0.0)
 
 
+def test_steps_wait_for_the_server_for_other_ranks_and_for_prompts_to_start():
+    chosen = replace(deployment(), parallelism=Parallelism(tensor=4))
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    decoding, prompt = StepLoad(0.0, 0.0, 0.0, 8.0, 512.0), StepLoad(512.0, 1.0, 256.0, 0.0, 0.0)
+
+    def added(load, **figures):
+        plain, slower = with_engine(), with_engine(**figures)
+        return (
+            step_time(work, load, H100, chosen.parallelism, slower).overhead_s
+            - step_time(work, load, H100, chosen.parallelism, plain).overhead_s
+        )
+
+    assert added(decoding, served_s=4e-3) == pytest.approx(4e-3)
+    assert added(decoding, ranks_s=1e-3) == pytest.approx(3e-3)
+    assert added(decoding, prompts_s=1e-2) == 0.0
+    assert added(prompt, prompts_s=1e-2) == pytest.approx(1e-2)
+
+
+def test_programs_of_fixed_lengths_read_all_of_their_caches():
+    chosen = deployment()
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+
+    def moved(context, bucket_ratio):
+        load = StepLoad(0.0, 0.0, 0.0, 8.0, context)
+        calibration = with_engine(bucket_ratio=bucket_ratio)
+        return step_time(work, load, H100, chosen.parallelism, calibration).memory_bytes
+
+    assert moved(1000.0, 1.5) == pytest.approx(moved(1500.0, 1.0))
+
+
 def test_links_deliver_memory_outside_whatever_share_kernels_reach():
     inside = replace(CALIBRATION, outside_ratio=0.0)
     half, beyond = replace(inside, outside_ratio=0.5), replace(inside, outside_ratio=1.0)

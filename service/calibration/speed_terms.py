@@ -1,0 +1,247 @@
+"""Terms of inference speed: what is usual of each, and the levels that it may differ at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.calibration.hierarchy import Level, Term
+from service.calibration.native_terms import BACKEND_TERMS, UNPACKING
+
+_HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
+#: Rates over power are known of most families, other than by how far kernels fall short of peaks.
+_POWERED = (Level("vendor", 0.04), Level("family", 0.08))
+_KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
+_TILES = (Level("class", 0.15), Level("kernels", 0.05))
+_ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
+_ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
+#: How weights are widened is the engine's: by tiles on the way into products, or whole before them.
+_DEQUANTISED = (Level("class", 0.20), Level("engine", 0.12), Level("generation", 0.08))
+#: How fast packed weights are read is that of a kernel, which engines bring with them.
+_PACKED = (Level("class", 0.08), Level("engine", 0.12), Level("generation", 0.08))
+_EXPERTS = (Level("class", 0.10), Level("engine", 0.10), Level("generation", 0.05))
+#: What was traced of engines' steps is known of them within a factor of two.
+_STEPS = (Level("class", 0.15), Level("engine", 0.10), Level("generation", 0.06))
+_GAPS = (Level("class", 0.15), Level("engine", 0.10), Level("generation", 0.05))
+_SEQUENCES = (Level("class", 0.12), Level("engine", 0.05), Level("generation", 0.04))
+#: Nobody traced how prompts start; what waits for what is each engine's own affair.
+_STARTS = (Level("class", 0.20), Level("engine", 0.25), Level("generation", 0.05))
+_TOLD = (Level("class", 0.02), Level("engine", 0.04), Level("generation", 0.05))
+_LINKS = (Level("link", 0.20),)
+_HOSTS = (Level("vendor", 0.03), Level("host", 0.10))
+
+#: Kernels of a step with prompts, of which no graphs are captured, are issued as eager ones are:
+#: fewer and fused, about ten in a layer, of some 10 us each from Python (PyTorch, CUDA Graphs,
+#: 2021); native code takes 2 to 4 us each.
+_PROMPT_LAYER_S = {
+    "vllm": 1.5e-4,
+    "vllm@before-0.2.6": 2.5e-4,
+    "vllm@before-0.6": 2.5e-4,
+    "sglang": 1.5e-4,
+}
+
+#: What lies between two steps: schedules and inputs made in Python while the accelerator waits,
+#: 2 ms of the 4 ms that traces of vLLM before 0.6 show with some tens of sequences, whose output
+#: takes 0.1 ms each (RFCs 6854 and 6913 of the project, 2024); half as much since V1 (its blog,
+#: 2025). Managers of batches in C++ run ahead of the accelerator.
+_STEP_S = {
+    "vllm": 2e-3,
+    "vllm@v1-0.8": 1e-3,
+    "vllm@v1": 5e-4,
+    "tensorrt-llm": 3e-4,
+    "lmdeploy": 3e-4,
+}
+
+#: What a sequence adds to a step of engines that wait for its token to be told before they compute
+#: the next: output processing of 0.1 ms each in vLLM before 0.6 (RFC 6913 of the project, 2024),
+#: which was the smaller half of 62% of the time that its server and scheduler took (vLLM blog,
+#: 5 September 2024). Batches of programs of fixed shapes stay as they are until all are answered:
+#: nothing is scheduled, and tokens are chosen on the accelerator. TensorRT-LLM and LMDeploy manage
+#: batches in C++, others in Python.
+_SEQUENCE_S = {
+    "fixed-shapes": 2e-6,
+    "tensorrt-llm": 5e-6,
+    "lmdeploy": 5e-6,
+    "vllm@before-0.2.6": 2.2e-4,
+    "vllm@before-0.6": 2.2e-4,
+}
+
+#: What choosing a token moves for each entry of the vocabulary [B]: logits are read, widened,
+#: normalised and searched. Where a share of the most likely tokens is asked for, as models' own
+#: settings do, vLLM sorts all of them: 6.2 ms for 512 times 131,072 (its pull request 40376, 2026),
+#: a hundred picoseconds each, at 3 to 4 TB/s.
+_SAMPLED_BYTES = {"vllm": 350.0}
+
+#: What a process of the server takes to tell a token, of which the engine's process knows nothing:
+#: 12,850 tokens/s of a model of 1.2e9 parameters on an A100, 78 us each (pull request 12287 of
+#: vLLM, 2025, before it made some of it cheaper). Others are not known to have such a limit.
+_TOLD_S = {"vllm@v1-0.8": 7e-5, "vllm@v1": 7e-5}
+
+#: What a server that shares the engine's process adds to a step: a third of all time, where what
+#: is scheduled takes 29 % (vLLM blog, 5 September 2024, of the releases before it) and 4 ms (RFC
+#: 6854). Later ones answer requests in another process.
+_SERVED_S = {"vllm@before-0.2.6": 4e-3, "vllm@before-0.6": 4e-3}
+
+#: What a step waits until another rank has its inputs. Before 0.6 a driver in the process of the
+#: first rank made them and sent them by several broadcasts, of which one less made steps of some 9
+#: ms 4 to 5 % shorter (pull request 4844 of vLLM, 2024); before 0.2.7, Ray handed them over (2221).
+_RANKS_S = {"vllm@before-0.2.6": 2e-3, "vllm@before-0.6": 1e-3}
+
+#: Layers that ``device_map`` divides run one after the other; llama.cpp got 1.58 times the speed of
+#: one card from two with 16 parts of a prompt (its pull request 4918, 2024).
+_PIPELINED_RATIO = {"eager": 0.0, "llama.cpp": 0.6}
+
+#: Share of peak that kernels reach where matrix units are instructions of shader cores, fed through
+#: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 for large products (ROCm, 2025), of
+#: which those of prompts reach some two thirds; Apple's matrix instructions run at the rate of its
+#: shaders.
+_MATRIX_RATIO = {"amd-rdna3": 0.4, "amd-rdna3.5": 0.4, "amd-rdna4": 0.4, "apple-silicon": 0.75}
+
+#: What large 16-bit products sustain for each watt of thermal design power: MI300X 708 TFLOPS of
+#: 750 W, MI325X 843 of 1000 W, MI355X 1600 of 1400 W (AMD, Measuring Max-Achievable FLOPs, 2025);
+#: T4 below half of its peak once clocks fall (Jia et al., Dissecting the NVidia Turing T4 GPU,
+#: 2019). Others: seven tenths of what the datasheet of the module with the highest limit divides
+#: to, where that is no more than generations of their process reach.
+_FLOPS_PER_JOULE = {
+    "amd-cdna2": 5e11,
+    "amd-cdna3": 9e11,
+    "amd-cdna4": 1.15e12,
+    "amd-rdna3": 3e11,
+    "amd-rdna3.5": 5e11,
+    "amd-rdna4": 4.5e11,
+    "nvidia-volta": 3e11,
+    "nvidia-turing": 3.5e11,
+    "nvidia-ampere": 6.5e11,
+    "nvidia-ampere-ga10x": 5e11,
+    "nvidia-ada": 6e11,
+    "nvidia-hopper": 1e12,
+    "nvidia-blackwell": 1.6e12,
+    "nvidia-blackwell-gb20x": 6e11,
+}
+
+#: Kernels one by one: from Python some 10 us each, about thirty in a layer (PyTorch, CUDA Graphs,
+#: 2021); from native code 2 to 4 us each. Before vLLM captured graphs, each step was issued as
+#: those with prompts are.
+_LAYER_S = {
+    "eager": 5e-4,
+    "llama.cpp-like": 6e-5,
+    "vllm@before-0.2.6": _PROMPT_LAYER_S["vllm@before-0.2.6"],
+}
+
+#: Engines that loop over experts: eager code selects rows, multiplies three times, weighs and adds
+#: up, some ten kernels (Transformers before grouped products; AutoAWQ takes fused ones); programs
+#: of fixed shapes run the experts that they hold one after the other (Optimum Habana). Others
+#: multiply all in one kernel.
+_EXPERT_S = {
+    "compiled": 1e-7,
+    "llama.cpp-like": 1e-7,
+    "eager": 1e-4,
+    "autoawq": 1e-6,
+    "fixed-shapes": 6e-6,
+}
+
+#: Kernels of AutoAWQ that are faster with many rows (GEMM) take a fifth longer with one than those
+#: for vectors (its README, 2023).
+_PACKED_MEMORY_RATIO = {"autoawq": 0.8}
+
+#: Elements where products of experts reach half: kernels that gather an expert's rows on their way
+#: into a product (llama.cpp) fill fewer of their tiles than those that sort rows ahead. These read
+#: 128 experts of two million elements a matrix in 409 us on an H200, 78 % of its bandwidth and nine
+#: tenths of what dense products reach (pull request 44818 of vLLM, 2026, 128 tokens in 16 bit).
+_HALF_ELEMENTS = {"llama.cpp-like": 1e6, "eager": 1e6, "compiled": 1e5}
+_EXPERT_RATIO = {"compiled": 0.92}
+
+#: Rows of partly filled tiles: half of 64 to 128 in cuBLAS and CUTLASS, and of 128 in llama.cpp's
+#: own kernels. Those of AWQ for 4-bit weights have 16 (``gemm_forward_4bit_cuda_m16n128k32``).
+_TILE_ROWS = {"eager": 16.0, "llama.cpp-like": 64.0}
+
+#: What a product of an expert takes in prompts of engines that loop over experts: llama.cpp
+#: gathers, quantises, multiplies and scatters the rows of each, kernels of 5 to 10 us that are too
+#: small to fill the accelerator (``ggml_cuda_mul_mat_id``, 2024-2025).
+_PROMPT_PRODUCT_S = {"llama.cpp-like": 2.5e-5}
+
+#: The smallest collective: twice round a ring of 24 cores at 1 to 2 us a hop (AWS Neuron
+#: documentation, Intra-node Collective Communications, 2025); 43 us for eight bytes over the slots
+#: of eight RTX 4090 (issue 1530 of NCCL, 2024). Over Ethernet a message takes 8 to 10 us to the
+#: other chip (the catalog's latency of Gaudi 2), and an all-reduce sends two, one after the other.
+_COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5, "ethernet": 3e-5}
+
+#: A ring goes on in one of a link's two directions, and both cores of a chip share its links (AWS,
+#: Trn1 and Inf2 architecture, 2025).
+_LINK_RATIO = {"ring": 0.3}
+
+#: Terms by what they are a property of, with the levels of ``SPEED_LEVELS``. Usual values: what
+#: large products, streaming kernels and collectives reach in vendors' and users' published
+#: microbenchmarks, and what engines add that run steps as graphs.
+TERMS: Mapping[str, tuple[Term, ...]] = {
+    "speed/hardware": (
+        Term("matrix_16bit_ratio", 0.62, 0.10, 0.90, 0.15, _HARDWARE, usual_of=_MATRIX_RATIO),
+        Term("matrix_8bit_ratio", 0.55, 0.10, 0.90, 0.15, _HARDWARE),
+        Term("matrix_4bit_ratio", 0.45, 0.05, 0.90, 0.15, _HARDWARE),
+        Term("memory_ratio", 0.82, 0.30, 0.97, 0.10, _HARDWARE),
+        Term("overlap_ratio", 0.90, 0.0, 1.0, 0.20, _HARDWARE),
+        Term(
+            *("matrix_flops_per_joule", 8e11, 5e10, 1e13, 0.10, _POWERED),
+            logarithmic=True,
+            usual_of=_FLOPS_PER_JOULE,
+        ),
+    ),
+    "speed/kernels": (
+        Term(*("tile_rows", 48.0, 2.0, 256.0, 0.15, _TILES), logarithmic=True, usual_of=_TILE_ROWS),
+        Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _KERNELS, usual_of=_EXPERT_RATIO),
+        Term(
+            *("expert_half_elements", 3e5, 1e3, 3e7, 0.20, _KERNELS),
+            logarithmic=True,
+            usual_of=_HALF_ELEMENTS,
+        ),
+        Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _KERNELS, logarithmic=True),
+        Term(
+            *("prompt_product_s", 1e-7, 1e-8, 1e-3, 0.10, _KERNELS),
+            logarithmic=True,
+            usual_of=_PROMPT_PRODUCT_S,
+        ),
+        UNPACKING,
+    ),
+    "speed/attention": (
+        Term("attention_matrix_ratio", 0.55, 0.005, 0.90, 0.25, _ATTENTION),
+        Term("attention_memory_ratio", 0.65, 0.05, 0.97, 0.20, _ATTENTION),
+        Term("vector_attention_ratio", 0.01, 0.001, 0.5, 0.15, _ATTENTION, logarithmic=True),
+    ),
+    "speed/engines": (
+        Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _STEPS, logarithmic=True, usual_of=_STEP_S),
+        Term("layer_s", 3e-5, 1e-6, 2e-3, 0.20, _GAPS, logarithmic=True, usual_of=_LAYER_S),
+        Term("expert_s", 1e-6, 1e-8, 1e-3, 0.10, _EXPERTS, logarithmic=True, usual_of=_EXPERT_S),
+        Term(
+            "sequence_s", 1e-5, 1e-7, 2e-3, 0.10, _SEQUENCES, logarithmic=True, usual_of=_SEQUENCE_S
+        ),
+        Term(
+            *("sampled_bytes", 12.0, 2.0, 2e3, 0.10, _ENGINES),
+            logarithmic=True,
+            usual_of=_SAMPLED_BYTES,
+        ),
+        Term("served_s", 1e-6, 1e-7, 3e-2, 0.05, _TOLD, logarithmic=True, usual_of=_SERVED_S),
+        Term("ranks_s", 1e-6, 1e-7, 3e-2, 0.05, _TOLD, logarithmic=True, usual_of=_RANKS_S),
+        Term("told_s", 1e-6, 1e-7, 1e-3, 0.05, _TOLD, logarithmic=True, usual_of=_TOLD_S),
+        Term(
+            *("prompt_layer_s", 4e-5, 1e-6, 2e-3, 0.20, _ENGINES),
+            logarithmic=True,
+            usual_of=_PROMPT_LAYER_S,
+        ),
+        Term("prompts_s", 1e-4, 1e-6, 5e-2, 0.15, _STARTS, logarithmic=True),
+        Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES, usual_of=_PIPELINED_RATIO),
+        Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _DEQUANTISED),
+        Term(
+            *("packed_memory_ratio", 0.95, 0.40, 1.0, 0.10, _PACKED), usual_of=_PACKED_MEMORY_RATIO
+        ),
+    ),
+    "speed/backends": BACKEND_TERMS,
+    "speed/hosts": (Term("host_ratio", 1.0, 0.2, 5.0, 0.02, _HOSTS, logarithmic=True),),
+    "speed/links": (
+        Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS, usual_of=_LINK_RATIO),
+        Term(
+            *("collective_s", 1.2e-5, 1e-6, 2e-4, 0.22, _LINKS),
+            logarithmic=True,
+            usual_of=_COLLECTIVE_S,
+        ),
+    ),
+}
+ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
