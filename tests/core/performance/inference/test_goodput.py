@@ -61,7 +61,8 @@ def test_a_tight_limit_makes_the_rate_less_certain():
     idle_s = best(time_limit("ttft_p99_s", 10.0)).idle_s["ttft_p99_s"]
     saturation = latency_at(1.0).saturation_requests_per_s
     loose = width(100.0 * idle_s)
-    assert loose == pytest.approx(saturation.high / saturation.low, rel=0.1)
+    # How near to saturation a machine keeps limits adds to how unsure that is.
+    assert 1.05 < loose / (saturation.high / saturation.low) < 1.3
     assert width(1.6 * idle_s) > 1.2 * loose
 
 
