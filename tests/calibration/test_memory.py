@@ -25,7 +25,7 @@ from service.validation.reading import read_files
 KNOWN = {term.name: term.usual for term in ALL_TERMS} | {
     "context_bytes": 7e8,
     "activation_ratio": 1.3,
-    "workspace_bytes": 6e7,
+    "workspace_bytes": 3.5e7,
 }
 SOURCES = ("qwen25-speed-benchmark", "premai-a100", "vllm-issue-15815")
 
