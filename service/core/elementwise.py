@@ -51,62 +51,62 @@ def where(condition: Truth, if_true: Number, if_false: Number) -> Number:
 
 def label(condition: Truth, if_true: Label, if_false: Label) -> Label:
     """Choose words element by element; for a plain condition, one of the two as it is."""
-    if isinstance(condition, ndarray):
+    if condition.__class__ is ndarray:
         return np.where(condition, if_true, if_false)
     return if_true if condition else if_false
 
 
 def both(first: Truth, second: Truth) -> Truth:
     """Whether both conditions hold, element by element."""
-    if isinstance(first, ndarray) or isinstance(second, ndarray):
+    if first.__class__ is ndarray or second.__class__ is ndarray:
         return np.logical_and(first, second)
     return first and second
 
 
 def either(first: Truth, second: Truth) -> Truth:
     """Whether one of the conditions holds or both do, element by element."""
-    if isinstance(first, ndarray) or isinstance(second, ndarray):
+    if first.__class__ is ndarray or second.__class__ is ndarray:
         return np.logical_or(first, second)
     return first or second
 
 
 def everywhere(condition: Truth) -> bool:
     """Whether a condition holds for all elements."""
-    return bool(condition.all()) if isinstance(condition, ndarray) else bool(condition)
+    return bool(condition.all()) if condition.__class__ is ndarray else bool(condition)
 
 
 def ceil(number: Number) -> Number:
     """Smallest whole number not below ``number``."""
-    return np.ceil(number) if isinstance(number, ndarray) else float(math.ceil(number))
+    return np.ceil(number) if number.__class__ is ndarray else float(math.ceil(number))
 
 
 def floor(number: Number) -> Number:
     """Largest whole number not above ``number``."""
-    return np.floor(number) if isinstance(number, ndarray) else float(math.floor(number))
+    return np.floor(number) if number.__class__ is ndarray else float(math.floor(number))
 
 
 def exp(number: Number) -> Number:
     """Exponential function: e to the power of ``number``, rounded alike for one and for many."""
-    return np.exp(number) if isinstance(number, ndarray) else float(np.exp(number))
+    return np.exp(number) if number.__class__ is ndarray else float(np.exp(number))
 
 
 def expm1(number: Number) -> Number:
     """Exponential function less one, exact for small numbers too."""
-    return np.expm1(number) if isinstance(number, ndarray) else math.expm1(number)
+    return np.expm1(number) if number.__class__ is ndarray else math.expm1(number)
 
 
 def log(number: Number) -> Number:
     """Natural logarithm of a positive ``number``."""
-    return np.log(number) if isinstance(number, ndarray) else math.log(number)
+    return np.log(number) if number.__class__ is ndarray else math.log(number)
 
 
 def hypot(first: Number, second: Number) -> Number:
     """Root of the sum of two squares, as independent spreads add up."""
-    if isinstance(first, ndarray) or isinstance(second, ndarray):
+    if first.__class__ is ndarray or second.__class__ is ndarray:
         return np.hypot(first, second)
     return math.hypot(first, second)
 
 
 def sqrt(number: Number) -> Number:
     """Square root of a non-negative ``number``."""
-    return np.sqrt(number) if isinstance(number, ndarray) else math.sqrt(number)
+    return np.sqrt(number) if number.__class__ is ndarray else math.sqrt(number)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from math import ceil, gcd, inf
 from typing import TypeAlias
@@ -180,8 +181,7 @@ def usual_layout(
         return float(USUAL_SEQUENCES) if in_flight is None else ceil(flying / min(copies, flying))
 
     def with_copies(layout: Parallelism) -> Parallelism:
-        copies = count // layout.least_accelerators * layout.joined_copies
-        return replace(layout, data=copies)
+        return _with_copies(layout, count)
 
     def at_work(layout: Parallelism) -> float:
         each = layout.replica_accelerators
@@ -230,6 +230,12 @@ def usual_layout(
     found = next((one for one, requests in layouts if room(with_copies(one), requests)), None)
     most = max([Parallelism(degrees[-1]), *deep], key=lambda one: one.replica_accelerators)
     return with_copies(most if found is None else found)
+
+
+@lru_cache(maxsize=4096)
+def _with_copies(layout: Parallelism, count: int) -> Parallelism:
+    """A layout with as many copies as so many accelerators make up."""
+    return replace(layout, data=count // layout.least_accelerators * layout.joined_copies)
 
 
 def _best(able: Sequence[Parallelism], merit: Served | None) -> Parallelism:

@@ -51,6 +51,8 @@ class RenamedName:
 
 #: A field whose keys name accelerators.
 _BY_ACCELERATOR = "usd_per_accelerator_hour"
+#: Types of values that name no entry: most fields hold one.
+_NAMES_NOTHING = frozenset({int, float, bool, type(None)})
 #: No request names anything deeper; bodies of a batch have not been looked at yet.
 _DEEPEST = 12
 
@@ -58,7 +60,7 @@ _DEEPEST = 12
 def renamed_in(request: BaseModel, snapshot: CatalogSnapshot) -> tuple[Renaming | RenamedName, ...]:
     """What a request names as it was called before: its own fields first, then entries.
 
-    Each once, in the order of the request.
+    Each once, by the names of the fields.
     """
     fields = _renamed_fields(type(request))
     named = tuple(told for name, told in fields.items() if name in request.model_fields_set)
@@ -118,9 +120,10 @@ def _named(value: Any, field: str = "", depth: int = 0) -> Iterator[tuple[str, s
         return
     if isinstance(value, BaseModel):
         # What was not sent names nothing: defaults are called what they are now.
-        for name in value.__class__.model_fields:
-            if name in value.model_fields_set:
-                yield from _named(getattr(value, name), name, depth + 1)
+        held = value.__dict__
+        for name in sorted(value.model_fields_set):
+            if type(held[name]) not in _NAMES_NOTHING:
+                yield from _named(held[name], name, depth + 1)
     elif isinstance(value, dict):
         for name, part in value.items():
             if field == _BY_ACCELERATOR:
