@@ -18,7 +18,7 @@ class Readiness(Answer):
 
     status: Literal["ready", "degraded"]
     catalog_revision: int
-    catalog_source: str
+    catalog_source: Literal["postgres", "packaged files"]
     """Where the catalog comes from."""
     database_reachable: bool
     confirmed_s_ago: float | None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Literal, TypeAlias
 
 from service.core.deployment import Deployment, Region
 from service.core.elementwise import maximum, minimum
@@ -51,12 +52,30 @@ COMPOSITION = (
 )
 
 
+PoolName: TypeAlias = Literal["training", "teacher", "generation"]
+#: Work of a step: of models that are trained, of frozen ones, and of what goes between pools.
+PhaseName: TypeAlias = Literal[
+    "training",
+    "critic",
+    "teacher",
+    "reference",
+    "old_policy",
+    "values",
+    "reward",
+    "reward_model",
+    "generation",
+    "weights_sent",
+    "logits_sent",
+    "logits_read",
+]
+
+
 @lightweight
 class Phase:
     """Work of a step on a pool of accelerators: its time [s], and IT energy [kWh] where known."""
 
-    name: str
-    pool: str
+    name: PhaseName
+    pool: PoolName
     time_s: Interval
     it_kwh: Interval | None
 
@@ -65,7 +84,7 @@ class Phase:
 class Pool:
     """Accelerators that work together; ``idle_it_w`` is the IT power of all while they wait [W]."""
 
-    name: str
+    name: PoolName
     deployment: Deployment
     infrastructure: Infrastructure
     idle_it_w: Interval | None

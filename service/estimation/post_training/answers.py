@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.core.estimate.composition import PhaseName, PoolName
 from service.estimation.answers import Answer, Interval, Parallelism, Repeatable
 from service.estimation.costs.answers import TrainingCost, TrainingRunCost
 from service.estimation.impacts.answers import Impact
@@ -44,8 +45,7 @@ class PoolMemory(Answer):
 class Pool(Answer):
     """Accelerators that work together."""
 
-    pool: str
-    """training, teacher or generation."""
+    pool: PoolName
     model: str
     accelerator: str
     accelerator_count: int
@@ -62,10 +62,8 @@ class Pool(Answer):
 class StepPhase(Answer):
     """Work of a step on a pool."""
 
-    phase: str
-    """training, teacher, reference, old_policy, generation, weights_sent, logits_sent, logits_read,
-    reward or reward_model."""
-    pool: str
+    phase: PhaseName
+    pool: PoolName
     time_s: Interval
     time_ratio: float
     """Share of the time of all phases."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from service.core.estimate.composition import Phase, forward_speed, sent_s
+from service.core.estimate.composition import Phase, PoolName, forward_speed, sent_s
 from service.core.estimate.inference import inference_energy
 from service.core.interval import Interval, exact, scale
 from service.core.memory.training.beside import Beside
@@ -88,7 +88,7 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
     updates = asked.iterations * ceil(completions / run.sequences)
     student, engine = training_pool(run), _engine_pool(generated)
     pools: tuple[Pooled, ...] = (student,) if same else (student, engine)
-    where = TRAINING if same else GENERATION
+    where: PoolName = TRAINING if same else GENERATION
     link_ratio = run.figures.efficiency.performance.hardware.link_ratio
     sent = sent_s(
         generated.resolved.deployment,

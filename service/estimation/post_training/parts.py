@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Deployment
-from service.core.estimate.composition import Phase, Pool
+from service.core.estimate.composition import Phase, PhaseName, Pool, PoolName
 from service.core.estimate.training import TrainingSpeed, run_energy
 from service.core.explanation import EstimateWarning
 from service.core.impacts.energy import deployment_power
@@ -28,7 +28,9 @@ from service.estimation.training.calibrations import TrainingFigures
 from service.estimation.training.setup import ResolvedTraining
 
 #: Names of pools.
-TRAINING, TEACHER, GENERATION = "training", "teacher", "generation"
+TRAINING: Final = "training"
+TEACHER: Final = "teacher"
+GENERATION: Final = "generation"
 #: An accelerator that holds a model and does nothing.
 _IDLE = Usage(0.0, 0.0, 0.0, (PhaseUse(1.0, 0.0, 0.0, 0.0),))
 
@@ -109,7 +111,7 @@ class Parts:
 
 
 def pool_of(
-    name: str,
+    name: PoolName,
     deployment: Deployment,
     entry: Entry[Accelerator],
     model: str,
@@ -139,7 +141,11 @@ def training_pool(run: Run) -> Pooled:
 
 
 def phase_of(
-    name: str, pool: str, speed: TrainingSpeed, figures: TrainingFigures, times: float = 1.0
+    name: PhaseName,
+    pool: PoolName,
+    speed: TrainingSpeed,
+    figures: TrainingFigures,
+    times: float = 1.0,
 ) -> Phase:
     """A phase that is a training step or its forward pass, so many times in a step."""
     known = speed.setup.deployment.accelerator.thermal_design_power_w is not None
@@ -147,7 +153,7 @@ def phase_of(
     return Phase(name, pool, scale(speed.step_s, times), None if kwh is None else scale(kwh, times))
 
 
-def waiting_phase(name: str, pool: Pool, time_s: Interval) -> Phase:
+def waiting_phase(name: PhaseName, pool: Pool, time_s: Interval) -> Phase:
     """A phase in which a pool does little but wait."""
     idle = pool.idle_it_w
     kwh = None if idle is None else scale(idle, float(time_s.value) / 3.6e6)

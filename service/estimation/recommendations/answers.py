@@ -19,6 +19,7 @@ from service.estimation.detail import part_of
 from service.estimation.inference.answers import InferenceParts
 from service.estimation.inference.echo import Precision
 from service.estimation.launching.answers import Start
+from service.estimation.recommendations.requests import WorkloadKindId
 
 
 class MetricWeights(Answer):
@@ -402,7 +403,7 @@ class Front(Answer, total=False):
 class DecisionAnswer(Traced):
     """What answers about choices of either kind say."""
 
-    workload_kind: str
+    workload_kind: WorkloadKindId
     weights: MetricWeights
     implied: list[ImpliedLimit]
     """Limits that the workload kind sets where the request is silent, and how to remove them."""

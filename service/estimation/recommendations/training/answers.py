@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired
 
+from service.core.memory.training.settings import Checkpointing, Optimizer, Schedule
 from service.estimation.answers import Answer, IfAny, LimitRow, Remark
 from service.estimation.comparison.answers import ComparedRunFigures
 from service.estimation.detail import part_of
@@ -43,12 +44,12 @@ class RunSettings(Answer):
     """How a candidate trains."""
 
     method: Literal["full", "lora", "qlora"]
-    optimizer: str
+    optimizer: Optimizer
     zero_stage: int
-    activation_checkpointing: str
+    activation_checkpointing: Checkpointing
     micro_batch_size: int
     gradient_accumulation_steps: int
-    pipeline_schedule: str
+    pipeline_schedule: Schedule
     virtual_stages: int
     """Stages a rank in an interleaved schedule."""
     offload_optimizer: Literal["none", "cpu", "nvme", "tier"]

@@ -165,6 +165,7 @@ class TrainingRecommendationRequest(ChoiceRequest):
     )
 
     training: RunRequest | None = None
+    """What is trained on, and how it may be trained: its tokens, at least. Required."""
     run: Annotated[RunRequest | None, RenamedField("training", since="2026-11-23")] = None
     """Earlier name of training."""
     limits: RunLimits = RunLimits()
