@@ -128,6 +128,9 @@ class TrafficPageRequest(PlanQuestion):
     """Requests per second in each part of the day, in order, separated by commas."""
     scaling: Literal["fixed", "each-interval"] = "each-interval"
     start_s: float = Field(120.0, ge=0.0, le=3600.0)
+    wait_percent: float = Field(0.0, ge=0.0, le=100.0)
+    """Requests that can wait for a cleaner grid."""
+    wait_hours: float = Field(6.0, ge=0.0, le=168.0)
     reserve_percent: float = Field(20.0, ge=0.0, le=95.0)
     spare_copies: int = Field(0, ge=0, le=1000)
 
@@ -153,6 +156,12 @@ class TrafficPageRequest(PlanQuestion):
                 "requests_per_s": rates,
                 "interval_s": _DAY_S / len(rates),
                 "scaling": self.scaling,
+                "deferrable": {
+                    "ratio": self.wait_percent / 100.0,
+                    "within_s": self.wait_hours * 3_600.0,
+                }
+                if self.wait_percent
+                else None,
                 "start_s": self.start_s,
                 "reserve_ratio": self.reserve_percent / 100.0,
                 "spare_copies": self.spare_copies,

@@ -268,6 +268,7 @@ def _traffic(answer: Any, request: TrafficPageRequest, snapshot: CatalogSnapshot
                 else []
             ),
             f"They carry {number(100.0 * (1.0 - answer['idle_ratio']))}% of what they could.",
+            *_waiting(answer.get("shifting")),
         ),
         chart="Copies by time of day",
         bars=bars(
@@ -288,6 +289,17 @@ def _traffic(answer: Any, request: TrafficPageRequest, snapshot: CatalogSnapshot
         ),
         remarks=_remarks(answer),
     )
+
+
+def _waiting(shift: Answer | None) -> tuple[str, ...]:
+    """What requests save that wait for a cleaner grid."""
+    left = None if shift is None else shift["operational_location_ratio"]
+    if shift is None or left is None:
+        return ()
+    moved = number(100.0 * shift["moved_ratio"])
+    change = number(100.0 * abs(1.0 - left))
+    word = "less" if left <= 1.0 else "more"
+    return (f"{moved}% of requests wait for a cleaner grid, which emits {change}% {word}.",)
 
 
 def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> Plan:

@@ -16,7 +16,9 @@ async def test_a_fleet_is_that_of_the_api_year_by_year(client):
     answer = (await client.post("/v1/plans/fleet", json=body)).json()
     counts = [year["accelerators"] for year in answer["years"]]
     assert f"{counts[0]:,} accelerators in the first year, {counts[-1]:,} in year 3." in text
-    rows = re.findall(r'<th scope="row">\d</th><td data-label="Accelerators">([\d,]+)</td>', text)
+    rows = re.findall(
+        r'<th scope="row"[^>]*>\d</th><td data-label="Accelerators">([\d,]+)</td>', text
+    )
     assert rows == [f"{count:,}" for count in counts]
     table = (await client.get("/fleet.csv?years=3&growth_percent=100")).text
     assert len(table.splitlines()) == 1 + 2 * 3
@@ -31,6 +33,13 @@ async def test_a_day_follows_its_traffic(client):
     assert [one["copies"] for one in answer["intervals"]] == [
         int(found) for found in re.findall(r'data-label="Copies">(\d+)<', text)
     ]
+
+
+async def test_waiting_for_a_cleaner_grid_is_told(client):
+    question = "/traffic?region=aws/us-west-1&wait_percent=50&wait_hours=12&scaling=fixed"
+    text = " ".join((await client.get(question)).text.split())
+    assert re.search(r"[\d.]+% of requests wait for a cleaner grid, which emits [\d.]+% less", text)
+    assert "wait for a cleaner grid" not in (await client.get("/traffic")).text
 
 
 async def test_a_site_holds_what_the_api_says(client):
