@@ -72,6 +72,26 @@ def in_usual_site(region: Region, site: Site | None) -> Region:
     )
 
 
+def stacked(regions: Sequence[Region]) -> Region:
+    """Regions as one, with arrays of an element a region; NaN where unknown.
+
+    Of the figures that footprints of operation by location follow from; the others are the first's.
+    """
+
+    def column(name: str) -> Interval:
+        known = [getattr(region, name) or UNKNOWN for region in regions]
+        return Interval(*(np.array([float(getattr(one, end)) for one in known]) for end in _ENDS))
+
+    return replace(
+        regions[0],
+        grid_gco2e_per_kwh=column("grid_gco2e_per_kwh"),
+        pue_ratio=column("pue_ratio"),
+        wue_l_per_kwh=column("wue_l_per_kwh"),
+        ewif_l_per_kwh=column("ewif_l_per_kwh"),
+        water_stress_ratio=column("water_stress_ratio"),
+    )
+
+
 def scarce_water(regions: Sequence[Region]) -> NDArray[np.bool_]:
     """In which regions water is scarce, or may be as nobody publishes its stress."""
     stress = [region.water_stress_ratio for region in regions]

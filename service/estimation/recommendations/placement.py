@@ -24,6 +24,7 @@ from service.core.search.ranking import shortlist
 from service.core.search.regions import (
     in_usual_site,
     scarce_water,
+    stacked,
 )
 from service.core.search.rows import LeftOut, joined, taken
 from service.core.search.workloads import METRICS
@@ -168,7 +169,7 @@ def place_candidates(
     """
     values = context.region_values()
     scarce = scarce_water(values)
-    factors = np.array([_per_kwh(region, context) for region in values])
+    factors = _per_kwh(values, context)
     known: NDArray[np.bool_] = np.all(np.isfinite(factors), axis=1)
     excluded.of_places()
     pool = _pool(candidate_sets)
@@ -184,7 +185,7 @@ def place_candidates(
         has_region |= group.placeable
         combined += placeable * len(regions)
         # Water that is scarce is no matter of degree.
-        judged = np.column_stack((factors[regions], scarce[regions]))
+        judged: FloatArray = np.column_stack((factors[regions], scarce[regions]))
         if group.own and context.prices.owning is not None:
             local = context.prices.owning.electricity_usd_per_kwh[regions]
             judged = np.column_stack((judged, np.nan_to_num(local, nan=_UNKNOWN_COST)))
@@ -378,25 +379,26 @@ def _by_model(
     return found
 
 
-def _per_kwh(region: Region, context: SearchContext) -> tuple[float, ...]:
+def _per_kwh(regions: Sequence[Region], context: SearchContext) -> FloatArray:
     """Operational carbon, water weighted by stress, and energy of a kWh of IT energy; NaN unknown.
 
-    As often as there are sites in which the accelerators' machines usually stand.
+    By region, as often as there are sites in which the accelerators' machines usually stand.
     """
     sites = {entry.value.platform.site: None for entry in context.accelerators}
-    found: list[float] = []
+    found: list[FloatArray] = []
     for site in sites:
-        there = in_usual_site(region, site)
-        one = footprint(exact(1.0), None, None, there, context.infrastructure)
+        every = stacked([in_usual_site(region, site) for region in regions])
+        one = footprint(exact(1.0), None, None, every, context.infrastructure)
         found += [
-            np.nan if figure is None else float(figure.value)
+            np.full(len(regions), np.nan) if figure is None else np.asarray(figure.value)
             for figure in (
                 one.operational_location_gco2e,
                 one.water_stress_weighted_l,
                 one.facility_energy_kwh,
             )
         ]
-    return tuple(found)
+    by_site: FloatArray = np.column_stack(found)
+    return by_site
 
 
 def _unbeaten_at_any_price(metrics: MetricRows) -> NDArray[np.bool_]:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from service.core.deployment import Region
 from service.core.impacts.footprint import footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
-from service.core.interval import Interval
+from service.core.interval import Interval, exact
 from service.core.search.regions import in_regions, making_of_rows
+from service.core.search.regions import stacked as regions_stacked
 
 AROUND = Infrastructure(
     Interval(5.0, 4.0, 6.0),
@@ -45,6 +46,16 @@ def regions(draw):
 def stacked(figures):
     ends = ("value", "low", "high")
     return Interval(*(np.array([getattr(one, end) for one in figures]) for end in ends))
+
+
+@given(st.lists(regions(), min_size=1, max_size=4))
+def test_stacked_regions_have_the_operation_of_each(places):
+    together = footprint(exact(1.0), None, None, regions_stacked(places), AROUND)
+    for name in ("facility_energy_kwh", "operational_location_gco2e", "water_total_l"):
+        for at, place in enumerate(places):
+            alone = getattr(footprint(exact(1.0), None, None, place, AROUND), name)
+            found = np.broadcast_to(getattr(together, name).value, len(places))[at]
+            assert np.isnan(found) if alone is None else found == alone.value
 
 
 @given(
