@@ -3,6 +3,9 @@
 The figure to watch is a ratio of processor times taken in the same minute on the same machine:
 absolute rates say more about the machine than about the program. Rounds are interleaved, so that a
 machine that slows down meanwhile slows all of them down; every figure is the median of the rounds.
+
+All of it takes about ten minutes, most of which the questions that fill a worker's memory take
+(``--distinct`` and ``--recommendations`` ask fewer).
 """
 
 import argparse

@@ -74,6 +74,7 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "RulesRequired": ("RulesLimit", "require"),
         "SavedPartName": ("SavedPart", "part"),
         "SensitivityFigure": ("SensitivityChartRequest", "figure"),
+        "ServingBackend": ("ServingRequest", "backend"),
         "SiteClass": ("PlatformEntry", "site_class"),
         "SoundPropagation": ("NoiseLimit", "propagation"),
         "Sparsity": ("PrunedWeights", "structure"),
