@@ -43,10 +43,11 @@ _MECHANISM = {
             *("expert_half_elements", "narrow_experts_s", "scaled_sums_ratio"),
             "halved_ratio",
             *("pipelined_ratio", "dequantised_ratio"),
+            *("backend_matrix_ratio", "backend_blas_ratio", "vector_attention_ratio"),
         ),
         "memory": (
             *("memory_ratio", "overlap_ratio", "attention_memory_ratio", "elementwise_passes"),
-            *("packed_memory_ratio",),
+            *("packed_memory_ratio", "backend_memory_ratio", "unpacking_operations"),
             "sampled_bytes",
             *("cast_bytes", "dequantised_bytes", "unpacked_bytes"),
         ),

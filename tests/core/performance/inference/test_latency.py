@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
+from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.step import StepLoad, step_time
 from service.core.performance.work import rank_work
@@ -208,7 +209,8 @@ def test_constants_in_arrays_give_what_plain_ones_do():
 def test_products_of_experts_one_by_one_take_a_time_each_in_steps_with_prompts():
     chosen = deployment("mixtral-8x7b")
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
-    apart = with_engine(prompt_product_s=1e-5)
+    apart = with_engine(prompt_product_s=1e-5, loops_experts=True)
+    together = with_engine(prompt_product_s=1e-5)
 
     def total(load, calibration):
         return step_time(work, load, H100, chosen.parallelism, calibration).total_s
@@ -218,6 +220,35 @@ def test_products_of_experts_one_by_one_take_a_time_each_in_steps_with_prompts()
     added_s = total(prompt, apart) - total(prompt, CALIBRATION)
     assert added_s == pytest.approx(1e-5 * products, rel=1e-3)
     assert total(decode, apart) == total(decode, CALIBRATION)
+    assert total(prompt, together) == total(prompt, CALIBRATION)
+
+
+def test_weights_in_super_blocks_wait_for_units_that_unpack_them():
+    chosen = deployment("mixtral-8x7b")
+    precision = replace(chosen.precision, weights=NUMBER_FORMATS["gguf-q4_k_m"])
+    decode = StepLoad(0.0, 0.0, 0.0, 1.0, 256.0)
+
+    def total(weights, **figures):
+        formats = replace(precision, weights=NUMBER_FORMATS[weights])
+        work = rank_work(chosen.architecture, formats, chosen.parallelism)
+        return step_time(work, decode, H100, chosen.parallelism, with_engine(**figures)).total_s
+
+    assert total("gguf-q4_k_m", unpacking_operations=64.0) > 1.5 * total("gguf-q4_k_m")
+    few = total("gguf-q4_k_m", unpacking_operations=1.0)
+    assert few == pytest.approx(total("gguf-q4_k_m"), rel=0.01)
+    assert total("gguf-q4_0", unpacking_operations=64.0) == total("gguf-q4_0")
+
+
+def test_fused_attention_without_matrix_units_is_slower_for_prompts():
+    chosen = deployment("mixtral-8x7b")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    prompt = StepLoad(4096.0, 1.0, 2048.0, 0.0, 0.0)
+    on_vectors = with_engine(vector_attention=True, vector_attention_ratio=0.005)
+
+    def compute_s(calibration):
+        return step_time(work, prompt, H100, chosen.parallelism, calibration).compute_s
+
+    assert compute_s(on_vectors) > 1.2 * compute_s(CALIBRATION)
 
 
 def test_experts_fill_tiles_alone_where_tiles_are_chosen_by_the_tokens_of_a_step():
