@@ -12,7 +12,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.training.estimate import training_latency_answer, training_memory_answer
 from service.estimation.training.requests import LatencyTrainingRequest, MemoryTrainingRequest
 
-H100, B200, TPU = "nvidia-h100-sxm-80gb", "nvidia-b200-sxm-180gb", "google-tpu-v6e"
+H100, B200, TPU = "nvidia-h100-sxm-80gb", "nvidia-b200-sxm-180gb", "google-tpu-v5p"
 #: What is trained where, by framework: one that its users run.
 FRAMEWORKS: dict[str, dict[str, Any]] = {
     "megatron-lm": {"parallelism": {"tensor": 4, "data": 2}, "training": {"zero_stage": 1}},
