@@ -171,7 +171,7 @@ def _model_detail(id_: str, snapshot: CatalogSnapshot) -> str:
     architecture = snapshot.models[id_].value
     size = f"{number(float(f'{architecture.total_parameters / 1e9:.3g}'))} B parameters"
     longest = architecture.max_position_embeddings
-    return size if longest is None else f"{size} · context of {round(longest / 1e3):,}k tokens"
+    return size if longest is None else f"{size} · {round(longest / 1e3):,}k context"
 
 
 def _organisation(id_: str, snapshot: CatalogSnapshot) -> str:

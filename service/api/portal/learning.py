@@ -133,7 +133,9 @@ def problem_page(http: HttpRequest, problem: Problem) -> Response:
     kind = PROBLEM_TYPES[problem.slug]
     path = http.scope["path"].removeprefix(http.scope.get("root_path", ""))
     title = _TITLES.get(kind.status, kind.title)
-    detail = f"{problem.detail[:1].upper()}{problem.detail[1:]}."
+    suggestions = [one for one in problem.suggestions if one.startswith("/catalog/")]
+    said = problem.detail.partition(";")[0] if suggestions else problem.detail
+    detail = f"{said[:1].upper()}{said[1:]}.{' Did you mean:' if suggestions else ''}"
     if kind.status == 500:
         detail += f" It is number {http.scope['request_id']}, should you want to report it."
     text = rendered(
@@ -143,7 +145,7 @@ def problem_page(http: HttpRequest, problem: Problem) -> Response:
         title=title,
         trail=(),
         detail=detail,
-        suggestions=[one for one in problem.suggestions if one.startswith("/catalog/")],
+        suggestions=suggestions,
     )
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
     return HTMLResponse(text, kind.status, headers | problem.headers)
