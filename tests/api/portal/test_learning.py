@@ -57,7 +57,7 @@ async def test_pages_to_read_load_nothing_from_elsewhere_and_lead_on(path, clien
 async def test_entries_state_figures_with_their_source_and_offers(client):
     text = (await client.get("/catalog/accelerators/h100")).text
     assert "Peak bandwidth of the device memory" in text
-    assert "3.35 TB/s" in text
+    assert "3.35\N{NO-BREAK SPACE}TB/s" in text
     assert "stated by its maker, 2022" in text
     assert "Where it is rented out" in text
 
