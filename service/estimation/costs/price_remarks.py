@@ -31,8 +31,8 @@ def amount_warnings(
     if idle:
         yield EstimateWarning(
             "instance_partly_idle",
-            f"the price is that of {units} × {offer.id} with {offer.value.accelerators} "
-            f"accelerators each: {idle} of them stand idle, whose power and making are not counted",
+            f"{idle} of the accelerators that {units} × {offer.id} has stand idle: they are paid "
+            "for, and their power is not counted",
         )
 
 

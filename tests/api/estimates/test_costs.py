@@ -143,7 +143,7 @@ async def test_an_instance_that_is_rented_for_a_part_of_it_says_what_stands_idle
     found, _, answer = await cost(client, body)
     assert found["rented"]["instances"] == 1
     (said,) = [one for one in answer["warnings"] if one["code"] == "instance_partly_idle"]
-    assert "6 of them stand idle" in said["message"]
+    assert said["message"].startswith("6 of the accelerators that 1 × ")
 
 
 async def test_where_no_price_of_electricity_is_published_the_worlds_stands_in(client):
