@@ -182,7 +182,7 @@ def test_releases_without_graphs_issue_kernels_one_by_one_and_scripts_wait_for_n
         release = f"vllm@{generation}"
         engine = calibration(packaged_snapshot, release, a100).performance.engine
         assert (engine.launch_bound, engine.replays_graphs) == (not replayed, replayed)
-        script = calibration(packaged_snapshot, release, a100, "offline").performance.engine
+        script = calibration(packaged_snapshot, release, a100, usage="offline").performance.engine
         assert script.served_s == 0.0
     memory = runtime_memory(packaged_snapshot)
     assert memory.of("vllm@before-0.2.6").graphs_bytes.value == 0.0

@@ -141,6 +141,7 @@ SERVING: Changes = {
             *("ttft_p95_s", "tpot_p95_s", "e2e_p95_s", "ttft_p99_s", "tpot_p99_s", "e2e_p99_s"),
         )
     },
+    "limits.percentile": (RATED | {"limits.ttft_s": 1.0}, "p95"),
     "workload.task": ({}, "embed"),
     "workload.input_tokens": ({}, 512),
     "workload.input_tokens.mean": ({"workload.input_tokens": {"mean": 1e3, "p95": 2e3}}, 1500.0),

@@ -30,6 +30,7 @@ def said(answered: dict[str, Any], code: str) -> list[str]:
 
 
 BUSY = {"workload": {"input_tokens": 2048, "output_tokens": 256, "concurrency": 32}}
+CROWDED = {"workload": {"input_tokens": 2048, "output_tokens": 256, "concurrency": 256}}
 OFFLINE = {"workload": {"input_tokens": 294, "output_tokens": 293, "concurrency": "max"}}
 
 
@@ -44,7 +45,7 @@ def test_70b_in_fp8_runs_as_eight_copies_on_eight_mi300x(packaged_snapshot):
 @pytest.mark.parametrize(
     ("model", "count", "load", "expected"),
     [
-        ("meta-llama/Llama-3.1-8B", 8, BUSY, {"data": 8}),
+        ("meta-llama/Llama-3.1-8B", 8, CROWDED, {"data": 8}),
         ("meta-llama/Llama-3.1-8B", 8, {}, {"tensor": 8}),
         ("meta-llama/Llama-3.1-70B", 8, BUSY, {"tensor": 4, "data": 2}),
         ("meta-llama/Llama-3.1-405B", 16, BUSY, {"tensor": 8, "pipeline": 2}),

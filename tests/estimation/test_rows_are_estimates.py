@@ -281,7 +281,7 @@ def runs(draw):
 
 def run_request(search, rows, row, question):
     """The request that a row of a search for training answers."""
-    space, run = search.spaces[0], question["run"]
+    space, run = search.spaces[0], question["training"]
     variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
     chosen, formats = variant.settings, variant.precision
     return EstimateTrainingRequest.model_validate(

@@ -18,7 +18,6 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "Amortisation": ("Hardware", "amortisation"),
         "Arrivals": ("Workload", "arrivals"),
         "AttentionKernel": ("TrainingSettings", "attention"),
-        "Backend": ("Serving", "backend"),
         "CalibrationMode": ("CalibrationUsed", "mode"),
         "CertaintyOfFit": ("Memory", "fits_certainty"),
         "ChartFormat": ("StyleRequest", "format"),
