@@ -108,8 +108,8 @@ async def test_a_pickle_comes_in_base64(kept):
 @pytest.mark.parametrize(
     ("sent", "pointer", "told"),
     [
-        ({}, "", "give either content or content_base64"),
-        ({"content": "a", "content_base64": "YQ=="}, "", "give either"),
+        ({}, "/content", "give either content or content_base64"),
+        ({"content": "a", "content_base64": "YQ=="}, "/content", "give either"),
         ({"content_base64": "%%%"}, "/content_base64", "is not base64"),
         ({"content": "a", "format": "excel"}, "/format", "no such format"),
         ({"content": "Dear all"}, "/content", "it seems to be plain text"),

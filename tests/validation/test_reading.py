@@ -114,7 +114,7 @@ def test_slips_are_put_right_and_told(snapshot: CatalogSnapshot, tmp_path: Path)
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        (DOCUMENT | {"kind": "cooking"}, "/kind: Input should be"),
+        (DOCUMENT | {"kind": "cooking"}, "/kind: must be inference"),
         (DOCUMENT | {"measured": {"tpot_s": -1}}, "/measured: none of its figures"),
         (DOCUMENT | {"measured": {}}, "/measured: "),
         (DOCUMENT | {"request": "none"}, "/request"),

@@ -62,7 +62,7 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "Percentile": ("DecisionLimits", "percentile"),
         "PipelineSchedule": ("TrainingSettings", "pipeline_schedule"),
         "PlaceOfHardware": ("WorkloadKind", "where"),
-        "PoolOfStep": ("Pool", "pool"),
+        "PoolOfStep": ("AcceleratorPool", "pool"),
         "PriceKind": ("CostRequest", "price_kind"),
         "Priority": ("Choice", "priorities"),
         "PurchasePriceKind": ("CatalogFigure", "price_kind"),

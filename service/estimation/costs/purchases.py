@@ -68,8 +68,8 @@ def purchase(
             message = (
                 f"{accelerator.value.name} is sold {together} at a time, on a board or with a "
                 f"rack: the cost is that of {bought}, of which {bought - count} stand idle, whose "
-                "power and making are not counted. State cost.purchase_usd_per_accelerator if you "
-                "have them anyway"
+                "power and making are not counted. State your own price for each if you pay for "
+                "fewer"
             )
             warnings.append(EstimateWarning("bought_together", message))
     if asked.electricity_usd_per_kwh is not None:
@@ -79,7 +79,7 @@ def purchase(
         message = (
             f"nobody publishes what electricity costs large customers in {region.id}: the world's "
             f"average of {price.value:.2g} USD/kWh ({price.low:.2g} to {price.high:.2g}) is taken. "
-            "State cost.electricity_usd_per_kwh"
+            "State your own price of electricity"
         )
         warnings.append(EstimateWarning("electricity_price_assumed", message))
     return Purchase(usd, bought, price, tuple(warnings))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NotRequired, TypeAlias
 
 from service.core.costs import PriceKind
 from service.estimation.answers import Answer, Constraint, IfAny, Interval, Repeatable
@@ -257,8 +257,8 @@ class TrafficPlanAnswer(Repeatable):
     worst_ttft_p95_s: Interval | None
     """In the slowest interval; null where it grows without bound."""
     against_fixed: TrafficSavings
-    contract: IfAny[TrafficContract]
-    shifting: IfAny[TrafficShift]
+    contract: NotRequired[IfAny[TrafficContract]]
+    shifting: NotRequired[IfAny[TrafficShift]]
     grid_shape: GridShape | None
     """Null where intensities are the request's own, or one average."""
 

@@ -42,7 +42,7 @@ class PoolMemory(Answer):
     fits: bool
 
 
-class Pool(Answer):
+class AcceleratorPool(Answer):
     """Accelerators that work together."""
 
     pool: PoolName
@@ -141,7 +141,7 @@ class PostTrainingAnswer(Repeatable):
     """Of an accelerator of a teacher's own, or while it computes what is stored; null for
     others."""
     step: PostTrainingStep
-    pools: list[Pool]
+    pools: list[AcceleratorPool]
     preparation: Preparation | None
     """Null where nothing is stored."""
     run: TrainingRun | None

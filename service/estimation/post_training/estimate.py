@@ -221,7 +221,7 @@ def _step(parts: Parts, composition: Composition) -> answers.PostTrainingStep:
     }
 
 
-def _pool(pooled: Pooled, composition: Composition, cost: TrainingCost) -> answers.Pool:
+def _pool(pooled: Pooled, composition: Composition, cost: TrainingCost) -> answers.AcceleratorPool:
     pool = pooled.pool
     busy_s = composition.busy_by_pool_s[pool.name]
     return {

@@ -283,7 +283,7 @@ async def test_results_are_dropped_after_their_days(kept, done, catalog_url):
         ({}, "/models", "required"),
         ({"models": ["lama"]}, "/models/0", "did you mean"),
         (SMALL | {"nonsense": 1}, "/nonsense", "unknown field"),
-        (SMALL | {"space": {"concurrencies": [0]}}, "/space/concurrencies/0", "greater"),
+        (SMALL | {"space": {"concurrencies": [0]}}, "/space/concurrencies/0", "at least 1"),
         (SMALL | {"serving": {"disaggregated": {}}}, "/serving/disaggregated", "cannot be swept"),
     ],
 )
