@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import socket
+from contextlib import ExitStack, suppress
 
 import httpx
 import psutil
+import pytest
 from prometheus_client import Metric
 
+from service.cli.server.draining import also_listening
 from tests.api.observability.test_metrics import counted, families, only
 from tests.faults.processes import PATIENCE_S, Service, eventually, serving
 
@@ -49,3 +52,25 @@ def test_any_worker_tells_of_all() -> None:
         assert max(before) in processes(found)
         assert counted(found, "/v1/accelerators") == 40
         assert only(found["headroom_requests_in_flight"]) == 1
+
+
+def test_a_process_that_starts_keeps_no_other_waiting_for_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All processes share one flag of the listener: unset for a moment, others block in accept."""
+    waits: list[bool] = []
+    duplicate = socket.socket.dup
+
+    def watched(one: socket.socket) -> socket.socket:
+        found = duplicate(one)
+        waits.append(found.getblocking())
+        return found
+
+    monkeypatch.setattr(socket.socket, "dup", watched)
+    with ExitStack() as opened:
+        # As a process gets it from the one that started it: an object that may wait.
+        listener = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        for one in also_listening(listener):
+            opened.enter_context(one)
+    assert waits
+    assert not any(waits)

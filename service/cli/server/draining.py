@@ -33,8 +33,13 @@ _SETTLE_S = 0.5
 _ACCEPTED_AT_ONCE = 32
 
 
-def _also(listener: socket.socket) -> list[socket.socket]:
-    """Further files of one listener, which close by themselves when their server does."""
+def also_listening(listener: socket.socket) -> list[socket.socket]:
+    """Further files of one listener, which close by themselves when their server does.
+
+    None may wait, at no moment: all processes share one flag, ``dup`` sets it as the object says,
+    and a process that found it unset would wait for a connection and serve nobody.
+    """
+    listener.setblocking(False)
     return [listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1)]
 
 
@@ -60,9 +65,9 @@ class DrainingServer(Server):
         The catalog is most of what a process holds: looking through it again and again makes the
         slowest answers of a batch take twice as long.
         """
-        await super().startup(
-            [each for one in sockets for each in (one, *_also(one))] if sockets else sockets
-        )
+        if sockets:
+            sockets = [each for one in sockets for each in (one, *also_listening(one))]
+        await super().startup(sockets)
         gc.collect()
         gc.freeze()
 
