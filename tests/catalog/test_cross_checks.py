@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import random
+import hashlib
 from collections.abc import Iterator
-
-import pytest
 
 from service.settings import INSTALLATION
 from tests.conftest import packaged
@@ -21,38 +19,59 @@ def rows() -> Iterator[dict[str, str]]:
         yield from csv.DictReader(table)
 
 
-@pytest.mark.parametrize("row", list(rows()), ids=lambda row: " ".join(list(row.values())[:2]))
-def test_sources_agree_or_it_is_said_why_not(row: dict[str, str]) -> None:
+def agrees(row: dict[str, str]) -> bool:
     held = DOCUMENTS["accelerators"][row["accelerator"]]["figures"][row["figure"]]
-    assert row["source"] in DOCUMENTS["sources"]
-    assert row["source"] != held["source"], "a source cannot confirm itself"
-    agrees = abs(float(row["value"]) / held["value"] - 1.0) <= AGREEING_RATIO
-    assert agrees is not bool(row["reason"]), "they differ and nobody says why, or agree after all"
+    return abs(float(row["value"]) / held["value"] - 1.0) <= AGREEING_RATIO
 
 
-def test_seven_in_ten_have_a_second_opinion() -> None:
-    checked = {row["accelerator"] for row in rows()}
-    assert len(checked) >= 270
-    assert len(checked) >= 0.7 * len(DOCUMENTS["accelerators"])
-    bandwidths = {row["accelerator"] for row in rows() if row["figure"].startswith("memory_bandw")}
-    assert len(bandwidths) >= 190
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_samples_of_sixty_agree_with_independent_lists(seed: int) -> None:
-    """Sixty entries at a time: each agrees with all others, or says why not."""
-    told: dict[str, list[bool]] = {}
+def test_sources_agree_or_it_is_said_why_not() -> None:
     for row in rows():
+        where = f"{row['accelerator']} {row['figure']} in {row['source']}"
         held = DOCUMENTS["accelerators"][row["accelerator"]]["figures"][row["figure"]]
-        agrees = abs(float(row["value"]) / held["value"] - 1.0) <= AGREEING_RATIO
-        told.setdefault(row["accelerator"], []).append(agrees or bool(row["reason"]))
-    sample = random.Random(seed).sample(sorted(told), 60)  # noqa: S311 - no secret
-    assert all(all(told[entry]) for entry in sample)
+        assert row["source"] in DOCUMENTS["sources"], where
+        assert row["source"] != held["source"], f"{where}: a source cannot confirm itself"
+        assert agrees(row) is not bool(row["reason"]), (
+            f"{where}: they differ and nobody says why, or agree after all"
+        )
 
 
-def test_most_agree_with_all_others() -> None:
-    differing = {row["accelerator"] for row in rows() if row["reason"]}
-    assert len(differing) <= 0.2 * len({row["accelerator"] for row in rows()})
+def test_none_is_told_twice() -> None:
+    told = [(row["accelerator"], row["figure"], row["source"]) for row in rows()]
+    assert len(told) == len(set(told))
+
+
+def test_four_in_five_have_a_second_opinion() -> None:
+    checked = {row["accelerator"] for row in rows()}
+    assert len(checked) >= 0.8 * len(DOCUMENTS["accelerators"])
+    bandwidths = {row["accelerator"] for row in rows() if row["figure"].startswith("memory_bandw")}
+    assert len(bandwidths) >= 240
+
+
+#: Drawn entries that no list but the vendor's own, or the one that they come from, has.
+UNLISTED = {
+    *("aws-graviton3", "aws-inferentia2", "huawei-ascend-910b3-64gb", "huawei-ascend-910b4-32gb"),
+    *("intel-core-ultra-7-258v-32gb", "nvidia-gh200-141gb", "nvidia-h100-sxm-96gb-hbm2e"),
+    "qualcomm-ai-100-pro-32gb",
+}
+
+
+def test_a_sample_of_sixty_is_in_independent_lists() -> None:
+    """Drawn from all entries by a hash of their ids, so that new ones change little of it."""
+    entries = DOCUMENTS["accelerators"]
+    drawn = sorted(entries, key=lambda one: hashlib.sha256(f"audit-19:{one}".encode()).hexdigest())
+    sources = DOCUMENTS["sources"]
+    told = {
+        row["accelerator"]
+        for row in rows()
+        if sources[row["source"]]["publisher"]
+        != sources[entries[row["accelerator"]]["figures"][row["figure"]]["source"]]["publisher"]
+    }
+    assert {entry for entry in drawn[:60] if entry not in told} == UNLISTED
+
+
+def test_most_figures_agree() -> None:
+    told = list(rows())
+    assert sum(not agrees(row) for row in told) <= 0.12 * len(told)
 
 
 def test_buses_carry_what_is_stated() -> None:
