@@ -24,7 +24,12 @@ from service.estimation.answers import Answer, figure
 from service.estimation.answers import Interval as Written
 from service.estimation.calibrations import infrastructure_of
 from service.estimation.references import FacilityRequest, InlineAccelerator, InlinePlatform
-from service.estimation.resolution import Problems, document_of, resolve_accelerator
+from service.estimation.resolution import (
+    Problems,
+    document_of,
+    is_placed,
+    resolve_accelerator,
+)
 
 
 def resolve_machine(platform: str | InlinePlatform, snapshot: CatalogSnapshot) -> Entry[Machine]:
@@ -274,6 +279,7 @@ def _sited(
     known = snapshot.calibrations.get(f"{SITE_CLASS}{class_}")
     origin = region.origins.get("pue_ratio")
     basis: Literal["request", "site_class", "region"]
+    nobody = f"nobody states one for {region.id}" if is_placed(region) else "no place is named"
     if asked.pue_ratio is not None:
         pue, basis = exact(asked.pue_ratio), "request"
         reason = "as given in the request"
@@ -282,16 +288,13 @@ def _sited(
         pue, basis = known.value["pue_ratio"], "site_class"
         reason = f"usual for the class {class_}, as asked for"
         if asked.site_class is None and platform is not None:
-            reason = (
-                f"nobody states one for {region.id}; usual for the class {class_}, where such "
-                "machines stand"
-            )
+            reason = f"{nobody}; usual for the class {class_}, where such machines stand"
         origin = known.origins["pue_ratio"]
     else:
         pue, basis = region.value.pue_ratio, "region"
         reason = f"stated for {region.id} or by its operator"
         if region.value.pue_stood_in:
-            reason = f"nobody states one for {region.id}; the average of a survey of operators"
+            reason = f"{nobody}; the average of a survey of operators"
     facility: Facility = {
         "platform": None if machine is None else machine.id,
         "site_class": class_,

@@ -79,6 +79,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "never_crosses": ("crossover_day", "growth_per_year_ratio"),
     "no_expert_messages": ("expert_dispatch", "expert_overlap_ratio", "training"),
     "no_peer_to_peer": ("deployment.platform", "platform"),
+    "no_place": ("per_task.gco2e", "gco2e", "cost", "region"),
     "no_room_on_chip": ("chips", "tier"),
     "noise_is_spreading_only": ("noise", "site"),
     "noise_limit": ("noise.margin_db", "noise", "site"),

@@ -56,6 +56,8 @@ Resolved = TypeVar("Resolved")
 
 #: What an entry is called that a request describes without naming it.
 UNNAMED = "inline"
+#: What the place is called that a request leaves out.
+UNPLACED = "unplaced"
 
 _GROUPED = {"int4": False, "awq-int4": True, "gptq-int4": True}
 
@@ -219,12 +221,14 @@ def resolve_accelerator(
 
 
 def resolve_region(
-    region: str | InlineRegion, snapshot: CatalogSnapshot, as_of: int | None = None
+    region: str | InlineRegion | None, snapshot: CatalogSnapshot, as_of: int | None = None
 ) -> Entry[Region]:
-    """A catalog region, or one given in the request.
+    """A catalog region, one given in the request, or none in particular.
 
     With ``as_of`` its figures are those of that year or before, where there are any.
     """
+    if region is None:
+        return _no_place(snapshot)
     if isinstance(region, str):
         entry = one_region(region, snapshot)
         return entry if as_of is None else _dated_region(snapshot, entry, as_of)
@@ -237,6 +241,25 @@ def resolve_region(
         stated = {"value": wue.value, "low": wue.low, "high": wue.high}
         document["figures"] = document["figures"] | {"wue_l_per_kwh": stated}
     return snapshot.region(document, as_of)
+
+
+@derived()
+def _no_place(snapshot: CatalogSnapshot) -> Entry[Region]:
+    """Where nobody says where: of a place's figures only the usual PUE is known."""
+    entry = snapshot.region({"id": UNPLACED, "kind": UNPLACED})
+    value = replace(entry.value, wue_l_per_kwh=None, wue_stood_in=False)
+    pue = {name: origin for name, origin in entry.origins.items() if name == "pue_ratio"}
+    return replace(entry, value=value, origins=pue)
+
+
+def is_placed(region: Entry[Region]) -> bool:
+    """Whether a request says where."""
+    return region.document.get("kind") != UNPLACED
+
+
+def placed_id(region: Entry[Region]) -> str | None:
+    """Id of a place, as answers name it; None where a request leaves it out."""
+    return region.id if is_placed(region) else None
 
 
 def _parent(name: str, snapshot: CatalogSnapshot) -> str:

@@ -9,7 +9,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.documents import Document
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import UNITS
-from service.estimation.resolution import UNNAMED
+from service.estimation.resolution import UNNAMED, UNPLACED
 
 #: Clouds by the beginning of their regions' names, with what people call them.
 _CLOUDS = {
@@ -95,8 +95,10 @@ def named_software(software: str) -> str:
     return f"{engine} ({generation})" if generation else engine
 
 
-def place_name(region: str, snapshot: CatalogSnapshot) -> str:
+def place_name(region: str | None, snapshot: CatalogSnapshot) -> str:
     """A region by its town and its cloud, or by its own name."""
+    if region is None:
+        return "no particular place"
     entry = snapshot.regions.get(region)
     if entry is None:
         return "your own site" if region == UNNAMED else region
@@ -141,7 +143,7 @@ def _names(snapshot: CatalogSnapshot) -> Mapping[str, str]:
     engines = {id_: entry.value.name for id_, entry in snapshot.engines.items()}
     engines.pop(_ANY_SOFTWARE, None)
     named = {id_: name for id_, name in _named(snapshot) if _TELLS_AN_ID.search(id_)}
-    return engines | named | {UNNAMED: "what you described"}
+    return engines | named | {UNNAMED: "what you described", UNPLACED: "an unnamed place"}
 
 
 def _named(snapshot: CatalogSnapshot) -> Iterator[tuple[str, str]]:

@@ -29,10 +29,12 @@ PLACES: Mapping[SearchedPlace, str] = MappingProxyType(
 )
 
 
-def place_words(place: SearchedPlace, region: str, snapshot: CatalogSnapshot) -> str:
+def place_words(place: SearchedPlace, region: str | None, snapshot: CatalogSnapshot) -> str:
     """Where a search looks, by name."""
     if place not in ("here", "country"):
         return PLACES[place]
+    if region is None:
+        return PLACES["anywhere"]
     try:
         entry = snapshot.find("regions", region)
     except UnknownReference:
@@ -42,7 +44,7 @@ def place_words(place: SearchedPlace, region: str, snapshot: CatalogSnapshot) ->
 
 
 def searched_regions(
-    place: SearchedPlace, region: str, snapshot: CatalogSnapshot
+    place: SearchedPlace, region: str | None, snapshot: CatalogSnapshot
 ) -> list[str] | None:
     """The regions that a search covers; None means all clouds.
 
@@ -52,6 +54,8 @@ def searched_regions(
         return None
     if place not in ("here", "country"):
         return [place]
+    if region is None:
+        return None
     try:
         entry = snapshot.find("regions", region)
     except UnknownReference:

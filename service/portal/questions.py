@@ -214,9 +214,12 @@ class ModelQuestion(Request):
         return fields if hub is None else {"model": f"{HUB_PREFIX}{hub}", **fields}
 
 
-#: The load and the limits of the example that a page shows which is asked nothing.
-EXAMPLE: Mapping[str, Any] = {"concurrency": 32, "ttft_s": 1.0, "tpot_s": 0.05}
-EXAMPLE_LOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, **EXAMPLE}
+#: Where the example stands that a page shows which is asked nothing.
+EXAMPLE_PLACE: Mapping[str, Any] = {"region": "aws/eu-north-1"}
+_LOAD: Mapping[str, Any] = {"concurrency": 32, "ttft_s": 1.0, "tpot_s": 0.05}
+#: That example: its place, its load and its limits.
+EXAMPLE: Mapping[str, Any] = {**EXAMPLE_PLACE, **_LOAD}
+EXAMPLE_LOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, **_LOAD}
 
 
 class PageRequest(ModelQuestion):
@@ -232,7 +235,7 @@ class PageRequest(ModelQuestion):
     pipeline: Degree | None = None
     expert: Degree | None = None
     data: Degree | None = None
-    region: Reference = "aws/eu-north-1"
+    region: Reference | None = None
     weights: FormatName | None = None
     kv_cache: FormatName | None = None
     input_tokens: int = Field(2048, ge=1, le=10_000_000)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training.settings import Optimizer, Schedule
@@ -33,7 +34,7 @@ from service.estimation.training.requests import (
     TrainingSettingsRequest,
 )
 from service.portal.places import SearchedPlace, searched_regions
-from service.portal.questions import UNITS, ModelQuestion, query_of
+from service.portal.questions import EXAMPLE_PLACE, UNITS, ModelQuestion, query_of
 
 #: Fields of the form that are settings of training by the same names.
 _SETTINGS = (
@@ -71,7 +72,7 @@ class TrainingPageRequest(ModelQuestion):
     pipeline: Degree | None = None
     context: Degree | None = None
     expert: Degree | None = None
-    region: Reference = "aws/eu-north-1"
+    region: Reference | None = None
     weights: FormatName | None = None
     method: Literal["full", "lora", "qlora"] = "full"
     lora_rank: int = Field(16, ge=1, le=8192)
@@ -108,6 +109,12 @@ class TrainingPageRequest(ModelQuestion):
     max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
     global_batch_size: int | None = Field(None, ge=1, le=10_000_000)
     """Sequences per step of a recommended run."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_an_example(cls, given: Any) -> Any:
+        """A page that is asked nothing shows an example, which stands somewhere."""
+        return dict(EXAMPLE_PLACE) if isinstance(given, Mapping) and not given else given
 
     @property
     def estimate(self) -> EstimateTrainingRequest:

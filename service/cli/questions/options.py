@@ -111,7 +111,7 @@ POWER_LIMIT = Option(
 REGION = Option(
     ("--region", "-r"),
     str,
-    "Cloud region, country or grid zone.",
+    "Cloud region, country or grid zone; estimates can do without.",
     ("region",),
     _WHAT,
     complete_region,

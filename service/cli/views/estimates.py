@@ -70,8 +70,11 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
     if any(name in (answer.get("energy") or ()) for name in _ENERGY):
         parts += [heading("Energy"), figures_table(answer["energy"], _ENERGY)]
     if answer.get("impacts"):
-        place = answer.get("region") or answer.get("deployment", {}).get("region") or ""
-        parts += [heading(f"Impacts in {place}"), indented(_footprints(answer["impacts"]))]
+        place = answer.get("region") or answer.get("deployment", {}).get("region")
+        parts += [
+            heading(f"Impacts in {place}" if place else "Impacts"),
+            indented(_footprints(answer["impacts"])),
+        ]
     if answer.get("cost"):
         parts += _cost(answer["cost"])
     if answer.get("explanation"):

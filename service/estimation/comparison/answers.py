@@ -71,7 +71,8 @@ class ComparisonRow(Answer):
 
     model: str
     accelerator: str
-    region: str
+    region: str | None
+    """Null where none was asked for."""
     weights: str | None
     kv_cache: str | None
     tensor: int | None

@@ -40,7 +40,7 @@ def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> Com
         enumerate(request.accelerators),
         request.precisions,
         layouts,
-        enumerate(request.regions),
+        enumerate(request.regions or (None,)),
     )
     rows = [
         _row(
@@ -78,6 +78,8 @@ def with_groups(request: CompareRequest, snapshot: CatalogSnapshot) -> CompareRe
     Rejected
         If that makes more rows than a comparison has.
     """
+    if request.regions is None:
+        return request
     regions: list[str | InlineRegion] = []
     for given in request.regions:
         regions += _meant(given, snapshot) if isinstance(given, str) else [given]
@@ -118,7 +120,7 @@ def _row(
         return {
             "model": _reference(request.model, at[0]),
             "accelerator": _reference(request.accelerator, at[1]),
-            "region": _reference(request.region, at[2]),
+            "region": None if request.region is None else _reference(request.region, at[2]),
             "weights": request.precision.weights,
             "kv_cache": request.precision.kv_cache,
             "tensor": None,

@@ -39,7 +39,8 @@ from service.estimation.compliance.localities import (
 )
 from service.estimation.compliance.requests import FACTS, ComplianceRequest, RuleFacts
 from service.estimation.detail import WHOLE, Detail
-from service.estimation.resolution import Problems, resolve_region
+from service.estimation.rejection import FieldError, Rejected
+from service.estimation.resolution import Problems, is_placed, resolve_region
 
 _ADVICE = EstimateWarning(
     "not_legal_advice",
@@ -99,7 +100,14 @@ def check_rules(
         Has the rules.
     known
         Further facts, where the caller states none.
+
+    Raises
+    ------
+    Rejected
+        If the request says nowhere: rules are those of a place.
     """
+    if not is_placed(region):
+        raise Rejected([FieldError("/region", "is required with compliance: name the place")])
     places = places_around(region, snapshot)
     facts = dict(known or {}) | _facts(given, region)
     warnings = [_ADVICE]

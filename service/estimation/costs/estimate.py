@@ -32,7 +32,7 @@ from service.estimation.costs.price_remarks import age_warnings, amount_warnings
 from service.estimation.costs.purchases import purchase
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.requests import CostRequest, PeriodRequest
-from service.estimation.resolution import Problems
+from service.estimation.resolution import Problems, is_placed
 from service.estimation.writing import written
 
 _RENTAL = "cost/rental"
@@ -351,6 +351,8 @@ def _rental(
             f"the {kind} price of {offer.id} is known in {price.region} alone, and stands in for "
             f"that in {region.id}"
         )
+        if not is_placed(region):
+            message = f"the {kind} price of {offer.id} is that in {price.region}: name your region"
         warnings.append(EstimateWarning("price_of_another_region", message))
     warnings += age_warnings(offer, price, kind, snapshot)
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)

@@ -12,7 +12,7 @@ from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact, scale
 from service.estimation.projections.over_time import positive
 from service.estimation.requests import CostRequest
-from service.estimation.resolution import Problems
+from service.estimation.resolution import Problems, is_placed
 
 #: The place whose price of electricity stands in where none is known.
 _WORLD = "grid/world"
@@ -76,10 +76,12 @@ def purchase(
         return Purchase(usd, bought, exact(asked.electricity_usd_per_kwh), tuple(warnings))
     price = electricity_price(region, snapshot)
     if usd is not None and price is not None and region.value.electricity_usd_per_kwh is None:
+        reason = "no place is named"
+        if is_placed(region):
+            reason = f"nobody publishes what electricity costs large customers in {region.id}"
         message = (
-            f"nobody publishes what electricity costs large customers in {region.id}: the world's "
-            f"average of {price.value:.2g} USD/kWh ({price.low:.2g} to {price.high:.2g}) is taken. "
-            "State your own price of electricity"
+            f"{reason}: the world's average of {price.value:.2g} USD/kWh ({price.low:.2g} to "
+            f"{price.high:.2g}) is taken. State your own price of electricity"
         )
         warnings.append(EstimateWarning("electricity_price_assumed", message))
     return Purchase(usd, bought, price, tuple(warnings))

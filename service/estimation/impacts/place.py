@@ -22,7 +22,7 @@ from service.estimation.impacts.requests import ElectricityRequest, HardwareRequ
 from service.estimation.projections.over_time import positive
 from service.estimation.references import FacilityRequest
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.resolution import Problems
+from service.estimation.resolution import Problems, is_placed
 from service.estimation.wording import dated, unpublished
 
 _DRY_COOLING = "site/dry-cooling"
@@ -30,6 +30,12 @@ _HOURLY_UNKNOWN = EstimateWarning(
     "hourly_match_unknown",
     "how much of the consumption contracts cover in the same hour is not stated, so that the "
     "emissions counted by contracts are unknown",
+)
+_NO_PLACE = EstimateWarning(
+    "no_place",
+    "no place is named: its emissions, water and prices are unknown, and the energy that a data "
+    "centre adds is that of a usual one. Name a region",
+    "operational_location_gco2e",
 )
 #: A statement of operators, which no figure is computed from.
 _STATED_ONLY = "carbon_free_energy_ratio"
@@ -182,7 +188,9 @@ def _factor_warnings(
     year: int | None,
 ) -> tuple[EstimateWarning, ...]:
     """What to say of figures that are unknown or stand in, and of an unknown making."""
-    found = [
+    placed = is_placed(region)
+    found = [] if placed else [_NO_PLACE]
+    found += [
         _contracts_unknown(region)
         if name == "operational_market_gco2e" and region.value.carbon_free_energy_ratio is not None
         else EstimateWarning(
@@ -191,6 +199,7 @@ def _factor_warnings(
             _WHERE_TOLD.get(name, name),
         )
         for name in unknown
+        if placed
     ]
     if unmade:
         found.append(
@@ -210,7 +219,7 @@ def _factor_warnings(
             )
         )
     found += making_default_warnings(accelerator) if accelerator is not None else []
-    found += default_warnings(region)
+    found += default_warnings(region) if placed else []
     found += [
         EstimateWarning(
             "figure_past_shelf_life",

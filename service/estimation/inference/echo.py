@@ -156,7 +156,8 @@ class Deployment(DeploymentSettings):
 class PlacedDeployment(Deployment):
     """A deployment with its region."""
 
-    region: str
+    region: str | None
+    """Null where none was asked for."""
 
 
 def echo(resolved: ResolvedDeployment, detail: Detail = WHOLE) -> Deployment:

@@ -60,7 +60,7 @@ from service.estimation.mitigations import NOTHING_TO_CHANGE
 from service.estimation.platforms import sited
 from service.estimation.remarks import remarking
 from service.estimation.requests import CostRequest, DeploymentRequest, LatencyInferenceRequest
-from service.estimation.resolution import Problems, resolve_region
+from service.estimation.resolution import Problems, placed_id, resolve_region
 from service.estimation.writing import written
 
 #: Figures of tokens, which are null where nothing is generated, and formulas of them.
@@ -154,7 +154,7 @@ def inference_estimate(
         entries += rules.entries
     return {
         **frame(snapshot.revision),
-        "deployment": {**echo(computed.resolved, detail), "region": region.id},
+        "deployment": {**echo(computed.resolved, detail), "region": placed_id(region)},
         "memory": _memory(computed, snapshot, detail),
         "latency": _latency(computed, request.network_round_trip_s, detail),
         "facility": place.facility,

@@ -97,8 +97,9 @@ class TimeLimitsRequest(Request):
 class PlacedRequest(DeploymentRequest):
     """A deployment in a place, with what it is to keep and to cost there."""
 
-    region: RegionReference = Field(examples=["aws/eu-north-1"])
-    """Cloud region, country, grid zone, or an inline region."""
+    region: RegionReference | None = Field(None, examples=["aws/eu-north-1"])
+    """Cloud region, country, grid zone, or an inline region. Without a place, emissions of
+    operation, water and rent are unknown, unless you state a price; the PUE is a usual one."""
     period: PeriodRequest = PeriodRequest()
     facility: FacilityRequest = FacilityRequest()
     cost: CostRequest = CostRequest()

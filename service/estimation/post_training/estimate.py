@@ -38,7 +38,7 @@ from service.estimation.post_training.generation import grpo
 from service.estimation.post_training.parts import Parts, Pooled, Prepared, Run
 from service.estimation.post_training.requests import PostTrainingRequest
 from service.estimation.requests import CostRequest
-from service.estimation.resolution import Problems, resolve_region
+from service.estimation.resolution import Problems, placed_id, resolve_region
 from service.estimation.training.answers import (
     MemoryVerdict,
     RuntimeParts,
@@ -85,7 +85,7 @@ def post_training_answer(
     resolved = run.resolved
     return {
         **frame(snapshot.revision),
-        "deployment": {**echo_training(resolved), "region": region.id},
+        "deployment": {**echo_training(resolved), "region": placed_id(region)},
         "objective": request.objective,
         "fits": _fits(parts),
         "memory": _memory(parts, _sequences_each(request)),

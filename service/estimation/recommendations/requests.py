@@ -409,8 +409,9 @@ class CompareRequest(CatalogRequest):
     """Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."""
     accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)]
     """Catalog ids or aliases, or inline accelerators."""
-    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)]
-    """Catalog ids, aliases or groups (GET /v1/region-groups), or inline regions."""
+    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] | None = None
+    """Catalog ids, aliases or groups (GET /v1/region-groups), or inline regions; if null, no place,
+    as in /v1/estimates/inference."""
     precisions: Annotated[list[PrecisionRequest], Field(min_length=1, max_length=50)] = Field(
         default_factory=lambda: [PrecisionRequest()]
     )
@@ -447,16 +448,14 @@ class CompareRequest(CatalogRequest):
     @property
     def row_count(self) -> int:
         """Combinations of the lists."""
-        layouts = 1 if self.parallelisms is None else len(self.parallelisms)
-        return prod(
-            (
-                len(self.models),
-                len(self.accelerators),
-                len(self.regions),
-                len(self.precisions),
-                layouts,
-            )
+        lists = (
+            self.models,
+            self.accelerators,
+            self.regions or (None,),
+            self.precisions,
+            self.parallelisms or (None,),
         )
+        return prod(len(each) for each in lists)
 
 
 class BatchRequest(CatalogRequest):

@@ -42,7 +42,8 @@ class RetrievalYear(Answer):
 class RetrievalAnswer(Repeatable):
     """Answers with retrieved context: time, energy and carbon by stage."""
 
-    region: str
+    region: str | None
+    """Null where none was asked for."""
     injected_tokens: int
     injected_kv_cache_bytes: float | None
     """Cache of what is injected, over all ranks of a replica; null where nothing is kept."""

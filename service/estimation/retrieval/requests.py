@@ -65,8 +65,8 @@ class RetrievalRequest(DeploymentRequest):
         }
     )
 
-    region: RegionReference = Field(examples=["aws/eu-north-1"])
-    """Cloud region, country, grid zone, or an inline region."""
+    region: RegionReference | None = Field(None, examples=["aws/eu-north-1"])
+    """Cloud region, country, grid zone, or an inline region. Without a place, carbon is unknown."""
     facility: FacilityRequest = FacilityRequest()
     embedding: EmbeddingRequest | None = None
     """What embeds the question; if null, embedding is left out."""

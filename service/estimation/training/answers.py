@@ -231,7 +231,8 @@ class LatencyTrainingAnswer(TrainingSpeed, Repeatable):
 class PlacedTraining(TrainingDeployment):
     """The training run as it was understood, and where."""
 
-    region: str
+    region: str | None
+    """Null where none was asked for."""
 
 
 @part_of("energy.breakdown")

@@ -23,7 +23,7 @@ from service.estimation.learning.deployments import calibration_used, learnt_tra
 from service.estimation.learning.learnt import learnt_steps
 from service.estimation.platforms import sited
 from service.estimation.remarks import remarking
-from service.estimation.resolution import Problems, resolve_region
+from service.estimation.resolution import Problems, placed_id, resolve_region
 from service.estimation.training.answers import (
     EstimateTrainingAnswer,
     LatencyTrainingAnswer,
@@ -154,7 +154,7 @@ def training_estimate(
 
     return {
         **frame(snapshot.revision),
-        "deployment": {**echo_training(resolved, detail), "region": region.id},
+        "deployment": {**echo_training(resolved, detail), "region": placed_id(region)},
         "memory": memory_figures(resolved, memory, snapshot, detail),
         "latency": speed_figures(speed, detail),
         "facility": place.facility,

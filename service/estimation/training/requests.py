@@ -332,8 +332,9 @@ class LatencyTrainingRequest(TrainingRequest):
 class PlacedTrainingRequest(TrainingRequest):
     """A training run in a place, with what it is to cost there."""
 
-    region: RegionReference = Field(examples=["aws/eu-north-1"])
-    """Cloud region, country, grid zone, or an inline region."""
+    region: RegionReference | None = Field(None, examples=["aws/eu-north-1"])
+    """Cloud region, country, grid zone, or an inline region. Without a place, emissions of
+    operation, water and rent are unknown, unless you state a price; the PUE is a usual one."""
     year: int | None = Field(None, ge=1990, le=2100)
     """Year of the run: the latest factors up to that year are used; if null, the latest of all."""
     facility: FacilityRequest = FacilityRequest()
