@@ -50,7 +50,9 @@ def test_a_fit_finds_the_constants_that_made_its_rows(rows):
     found = fitted.values({"class": "trainer-like", "engine": "transformers"})
     assert np.max(np.abs(fitted.residuals)) < 0.03
     assert found["activation_ratio"] == pytest.approx(1.1, rel=0.06)
-    assert found["fragmentation_ratio"] == pytest.approx(0.2, rel=0.3)
+    # What allocators reserve beyond tensors is read of torchtitan's rows alone.
+    reserving = fitted.values({"class": "fsdp-like", "engine": "torchtitan"})
+    assert reserving["fragmentation_ratio"] == pytest.approx(0.2, rel=0.3)
 
 
 def test_rows_of_low_confidence_are_left_out(documents, packaged_snapshot):

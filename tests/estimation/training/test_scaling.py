@@ -115,6 +115,9 @@ def test_what_a_framework_does_not_have_is_refused_with_what_it_has(
     [
         ("litgpt", {"method": "lora", "adapter": "ia3"}, "/training/adapter", "lora"),
         ("nemo", {"method": "lora", "adapter": "vera"}, "/training/adapter", "dora, lora"),
+        ("torchtitan", {"method": "lora", "adapter": "ia3"}, "/training/adapter", "lora"),
+        ("maxtext", {"method": "lora", "adapter": "ia3"}, "/training/adapter", "lora"),
+        ("torchtitan", {"method": "qlora"}, "/training/method", "full, lora"),
         ("torchtitan", {"optimizer": "paged-adamw-8bit"}, "/training/optimizer", "adamw"),
         ("torchtune", {"offload": {"optimizer": "nvme"}}, "/training/offload/optimizer", "cpu or"),
         ("llm.c", {"offload": {"activations": "cpu"}}, "/training/offload/activations", "none"),
@@ -135,6 +138,9 @@ def test_frozen_weights_have_the_formats_that_a_framework_freezes(ask):
     pointer, detail = refused(ask, H100, gptq, framework="unsloth", method="qlora", zero_stage=0)
     assert pointer == "/precision/weights"
     assert "bnb-*" in detail
+    pointer, detail = refused(ask, H100, gptq, framework="maxtext", method="qlora", zero_stage=0)
+    assert pointer == "/precision/weights"
+    assert "bnb-nf4" in detail
     assert ask(H100, gptq, framework="peft", method="qlora", zero_stage=0)["step_s"]["value"] > 0
 
 
