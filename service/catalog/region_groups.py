@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from service.catalog.entries.entry import Entry
-from service.catalog.entries.references import MOST_CANDIDATES, AmbiguousReference, UnknownReference
+from service.catalog.entries.references import (
+    MOST_CANDIDATES,
+    MOST_SUGGESTIONS,
+    AmbiguousReference,
+    UnknownReference,
+)
 from service.catalog.entries.texts import packaged_texts
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Region
@@ -36,8 +41,9 @@ def regions_meant(reference: str, snapshot: CatalogSnapshot) -> tuple[Entry[Regi
         try:
             found = tuple(_in_group(reference.removesuffix(_ALL_IN).strip(), snapshot))
         except UnknownReference as group:
-            if not unknown.suggestions:
-                unknown = UnknownReference("regions", reference, group.suggestions)
+            near = tuple(dict.fromkeys((*group.suggestions, *unknown.suggestions)))
+            if not isinstance(unknown, AmbiguousReference):
+                unknown = UnknownReference("regions", reference, near[:MOST_SUGGESTIONS])
             found = ()
         if not found:
             name = reference.removesuffix(_ALL_IN)

@@ -8,8 +8,7 @@ from math import inf, prod
 from typing import Literal, TypeAlias
 
 from service.core.architecture.images import ImageView
-from service.core.architecture.model import ModelArchitecture
-from service.core.architecture.tasks import Task
+from service.core.architecture.model import ModelArchitecture, Task
 from service.core.backends import Backend
 from service.core.elementwise import Number, minimum
 from service.core.engine_defaults import UsageContext

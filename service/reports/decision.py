@@ -70,6 +70,7 @@ _SHARE, _OF_SHARES = "%", "_ratio"
 _COUNTED = ("accelerators", "sequences", "tokens")
 #: Units that people say otherwise, with how.
 _SPOKEN: Mapping[str, Callable[[float], str]] = {"s": duration, "d": days}
+_MINUTES_PER_DAY = 1440
 #: The limit that is set to no rule at all.
 _RULES = "compliance"
 _VERDICTS = {"pass": "kept", "fail": "missed", "unknown": "not known"}
@@ -133,9 +134,10 @@ class Terms:
 
     def _change(self, change: Mapping[str, Any]) -> str:
         name, unit = self._named(change["limit"])
-        must = "fall" if change.get("must_fall_by") is not None else "rise"
-        by = _in_unit(change.get(f"must_{must}_by"), unit)
-        return f"{name} of {_in_unit(change['value'], unit)} must {must} by {by}"
+        most = change.get("must_fall_by")
+        by, compared = (change.get("must_rise_by"), "more") if most is None else (most, "less")
+        needed = _span(by) if unit == "d" and by is not None else _in_unit(by, unit)
+        return f"{name} is {_in_unit(change['value'], unit)} and must be {needed} {compared}"
 
     def _named(self, limit: str) -> tuple[str, str]:
         return self.limits.get(limit, (limit.replace("_", " "), ""))
@@ -413,6 +415,15 @@ def _excluded_text(one: Mapping[str, Any], unit: str) -> str:
         return f"{count}; the closest just missed {_in_unit(threshold, unit)}"
     closest, limit = (_in_unit(value, unit) for value in (nearest, threshold))
     return f"{count}; the closest had {closest}, the limit is {limit}"
+
+
+def _span(span_days: float) -> str:
+    """A span of time as people say it: in whole minutes, hours with minutes, or days."""
+    minutes = max(round(span_days * _MINUTES_PER_DAY), 1)
+    if minutes >= 2 * _MINUTES_PER_DAY:
+        return days(span_days)
+    parts = [(minutes // 60, "hour"), (minutes % 60, "minute")]
+    return " ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in parts if count)
 
 
 def _in_unit(value: float | None, unit: str) -> str:

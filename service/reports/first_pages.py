@@ -11,7 +11,7 @@ from service.estimation.verdict.figures import KeyFigure
 from service.estimation.verdict.names import names_of
 from service.estimation.verdict.verdict import Verdict
 from service.estimation.wording import in_a_sentence
-from service.reports.document import Section, Table, Text, percent
+from service.reports.document import Section, Table, Text
 
 Answer = Mapping[str, Any]
 
@@ -178,13 +178,5 @@ def _choices(choices: Sequence[Mapping[str, Any]], plans: Sequence[Plan]) -> Tab
 
 
 def _how_sure(first: Mapping[str, Any]) -> Iterator[Text]:
-    robust = first["robustness"]
-    verdict = (
-        "so it is a clear winner"
-        if robust["clear_winner"]
-        else "so others are almost as good: look at them before deciding"
-    )
-    yield Text(
-        "If figures and priorities vary within their uncertainty, the first choice stays first in "
-        f"{percent(robust['share_ratio'])} of cases, {verdict}."
-    )
+    told = first["robustness"]["in_words"]
+    yield Text(f"{told[0].upper()}{told[1:]}.")

@@ -55,6 +55,30 @@ def test_regions_of_the_city_that_sounds_alike_are_suggested(
         assert place.replace("ü", "u") == city.replace("ü", "u")
 
 
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        # A city that a provider is not known in, that it is in, and a slip in its own id.
+        ("oci/us-chicago-1", "azure/northcentralus"),
+        ("us-chicago-1", "azure/northcentralus"),
+        ("aws/stockholm", "aws/eu-north-1"),
+        ("azure/frankfurt", "azure/germanywestcentral"),
+        ("aws/eu-nrth-1", "aws/eu-north-1"),
+        ("nordiks", "nordics"),
+    ],
+)
+def test_what_looks_alike_is_suggested_of_the_same_provider_first(
+    packaged_snapshot: CatalogSnapshot, typed: str, first: str
+) -> None:
+    with pytest.raises(UnknownReference) as unknown:
+        regions_meant(typed, packaged_snapshot)
+    suggested = unknown.value.suggestions
+    assert suggested[0] == first
+    places = {"us", "se", "de", "ie"}
+    for one in suggested[1:]:
+        assert packaged_snapshot.regions[one].value.country.casefold() in places, suggested
+
+
 @pytest.mark.parametrize("typed", ["nowhere/*", "/*", "*", "", "x" * 300])
 def test_what_means_nothing_is_refused(packaged_snapshot: CatalogSnapshot, typed: str) -> None:
     with pytest.raises(UnknownReference):

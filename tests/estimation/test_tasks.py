@@ -166,6 +166,22 @@ def test_what_models_with_or_without_an_encoder_cannot_do_is_refused(
     assert pointer in {error.pointer for error in refused.value.errors}
 
 
+@pytest.mark.parametrize(
+    ("model", "task"),
+    [("qwen3-embedding-8b", "embed"), ("qwen3-reranker-4b", "rerank"), ("bge-m3", "embed")],
+)
+def test_what_embeds_is_estimated_so_and_refused_by_searches(packaged_snapshot, model, task):
+    """Decoders that were trained to embed could generate, but nobody would have them do it."""
+    answer = ask(packaged_snapshot, model=model, concurrency=16)
+    assert answer["deployment"]["workload"]["task"] == task
+    with pytest.raises(Rejected) as refused:
+        resolve_search(RecommendationRequest(model=model), packaged_snapshot)
+    (error,) = refused.value.errors
+    assert "/v1/" in error.detail
+    told = ask(packaged_snapshot, model=model, task="generate") if model != "bge-m3" else None
+    assert told is None or told["latency"]["tpot_s"] is not None
+
+
 def test_an_encoder_decoder_of_no_known_kind_is_refused_by_name(packaged_snapshot):
     config = {"model_type": "prophetnet", "is_encoder_decoder": True, "hidden_size": 1024}
     request = {"model": {"config": config}, "accelerator": "nvidia-a100-sxm-80gb"}

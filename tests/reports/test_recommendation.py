@@ -162,7 +162,7 @@ def test_when_nothing_will_do_it_says_what_would(packaged_snapshot):
     said = "\n".join(texts(document))
     assert "None of the candidates meets all limits" in said
     assert answer["least_violating"][0]["accelerator"] in said
-    assert "must fall by" in said
+    assert "and must be" in said
 
 
 def test_limits_of_rules_and_of_the_site_are_told_by_name(packaged_snapshot):

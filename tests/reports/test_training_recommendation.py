@@ -75,5 +75,6 @@ def test_when_nothing_will_do_it_says_what_would(packaged_snapshot):
     answer, document = told(packaged_snapshot, limits={"days": 0.001})
     said = "\n".join(texts(document))
     assert "None of the candidates meets all limits." in said
-    assert "length of the run of" in said
+    assert "length of the run is" in said
+    assert " minutes less" in said
     assert answer["least_violating"][0]["accelerator"] in said

@@ -8,6 +8,7 @@ has published it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from service.catalog.entries.documents import Document, DocumentInvalid
@@ -22,6 +23,7 @@ _KEYS = frozenset(
         *("id", "aliases", "name", "organisation", "release_year", "licence", "notes"),
         *("published_parameters", "published_active_parameters", "config", "config_source"),
         *("base_model", "quantization_config", "formats", "quality_effects"),
+        "task",
     }
 )
 
@@ -51,6 +53,11 @@ def model_from_document(
         value = parse_config(config)
     except ConfigNotUnderstood as error:
         raise DocumentInvalid(f"{place}{error.pointer}", error.reason) from error
+    task = fields.get("task")
+    if task is not None:
+        if task not in ("embed", "rerank"):
+            raise DocumentInvalid("/task", "must be embed or rerank; without it, models generate")
+        value = replace(value, made_for=task)
     for position, name in enumerate(fields.get("formats") or ()):
         if name not in NUMBER_FORMATS:
             raise DocumentInvalid(f"/formats/{position}", "is no format of weights that is known")

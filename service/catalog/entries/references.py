@@ -12,6 +12,7 @@ from service.core.errors import NotFound
 #: Ids that an entry of any collection has had, each with the day on which it got another.
 FORMER_IDS = "former_ids"
 
+_WORD = re.compile(r"[a-z]+")
 _DOUBLED = re.compile(r"(.)\1+")
 _SEPARATORS = str.maketrans("", "", "-_ :")
 MOST_SUGGESTIONS = 5
@@ -149,19 +150,48 @@ class PlaceIndex(ReferenceIndex):
         self._cities: dict[str, list[str]] = {}
         for entry_id, cities in places.items():
             for city in cities:
-                self._cities.setdefault(_plain(city), []).append(entry_id)
+                whole = _plain(city)
+                # Frankfurt am Main goes by its first word, too.
+                for name in {whole, whole.split(" ")[0]}:
+                    if name == whole or len(name) >= _SHORT:
+                        self._cities.setdefault(name, []).append(entry_id)
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
         """Ids of regions in a city, or by a name, that is spelt or sounds alike; the nearest first.
 
-        None where nothing is near: a place that merely shares letters is no help.
+        Behind a provider's name ("oci/us-chicago-1"), its own regions come first, then those of
+        other providers in a city that is named, then its own with the same beginning. None where
+        nothing is near: a place that merely shares letters is no help.
         """
         typed = _plain(reference[:_LONGEST_COMPARED])
+        provider, slash, place = typed.partition("/")
+        own = {id_ for id_ in self._ids if slash and _plain(id_).startswith(f"{provider}/")}
+        words = [word for word in _WORD.findall(place or typed) if len(word) >= _SHORT]
+        cities = [id_ for word in words for id_ in _alike_places(word, self._cities)]
+        if not own:
+            return _first(_alike_places(typed, self._names()) or cities)
+        spelt = _alike_places(place, {_plain(id_).partition("/")[2]: (id_,) for id_ in own})
+        begun = f"{provider}/{re.split('[-_]', place)[0]}-"
+        return _first(
+            [
+                *(id_ for id_ in cities if id_ in own),
+                *spelt,
+                *cities,
+                *(sorted(id_ for id_ in own if _plain(id_).startswith(begun)) if not spelt else ()),
+            ]
+        )
+
+    def _names(self) -> Mapping[str, Sequence[str]]:
+        """All names of places, with the ids that go by them."""
         names = {name: list(ids) for name, ids in self._cities.items()}
         for name, entry_id in self._exact.items():
             names.setdefault(_plain(name), []).append(entry_id)
-        near = _alike_places(typed, names)
-        return tuple(dict.fromkeys(near))[:MOST_SUGGESTIONS]
+        return names
+
+
+def _first(ids: Iterable[str]) -> tuple[str, ...]:
+    """As many as are suggested, each once."""
+    return tuple(dict.fromkeys(ids))[:MOST_SUGGESTIONS]
 
 
 def _alike_places(typed: str, names: Mapping[str, Sequence[str]]) -> list[str]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from service.catalog.entries.documents import CatalogInvalid, Document
-from service.catalog.entries.references import ReferenceIndex
+from service.catalog.entries.references import PlaceIndex, ReferenceIndex
 from service.catalog.files import FOLDERS, TEXT_FOLDERS, read_files
 from service.settings import INSTALLATION
+
+#: Kinds whose texts are of places, which are only suggested where they look or sound alike.
+_OF_PLACES = frozenset(("region-groups",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +28,8 @@ class Texts:
 
     def __init__(self, kind: str, texts: Mapping[str, Text]) -> None:
         self._kind = kind
-        self._index = ReferenceIndex(
-            {text_id: text.fields.get("aliases", ()) for text_id, text in texts.items()}
-        )
+        names = {text_id: text.fields.get("aliases", ()) for text_id, text in texts.items()}
+        self._index = PlaceIndex(names, {}) if kind in _OF_PLACES else ReferenceIndex(names)
         self.by_id = texts
 
     def find(self, name: str) -> str:

@@ -21,6 +21,14 @@ _COLUMNS = (
     ("water/1k", "l_per_1k_tokens", "_l"),
     ("cost/M", "rented_usd_per_million_output_tokens", "_usd"),
 )
+#: What is embedded or ranked in one pass has no tokens to count by.
+_IN_ONE_PASS = (
+    ("memory", "total_bytes", ""),
+    ("time", "e2e_s", ""),
+    ("sequences", "requests_per_s", ""),
+    ("CO2e/sequence", "gco2e_per_request", "_gco2e"),
+    ("cost/sequence", "rented_usd_per_request", "_usd"),
+)
 _NAMES = ("model", "accelerator", "region", "weights")
 
 
@@ -39,9 +47,11 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
         same = [str(answered[0][name]) for name in _NAMES if name not in telling]
         names = [_named(row, telling) for row in answered]
         fits = [Text("yes", "green") if row["fits"] else Text("no", "red") for row in answered]
+        in_tokens = any(row["results"]["output_tokens_per_s"] for row in answered)
+        columns = _COLUMNS if in_tokens else _IN_ONE_PASS
         numbers = [
             (head, unit or field, [_value(row["results"][field]) for row in answered])
-            for head, field, unit in _COLUMNS
+            for head, field, unit in columns
         ]
         parts += [
             Text(" · ".join(same), style="bold"),

@@ -142,12 +142,12 @@ def _choices(choices: Sequence[Mapping[str, Any]], figures: _Figures) -> list[An
         if part["weight_ratio"] and part["worse_ratio"] is not None
     )
     plan = "your plan" if (first["against"] or {}).get("plan") == "baseline" else "the cheapest"
-    steady = first["robustness"]["share_ratio"]
+    steady = first["robustness"]["in_words"]
     parts.append(
         indented(
             Text(
-                f"{_best_for(first)}, against the best of all in each: {weighed}; first in "
-                f"{steady:.0%} of draws within the intervals. Ratios are to {plan}.",
+                f"{_best_for(first)}, against the best of all in each: {weighed}. Ratios are to "
+                f"{plan}. How sure: {steady}.",
                 style="dim",
             )
         )

@@ -92,6 +92,10 @@ class StateMixer:
     tensors: tuple[Tensor, ...]
 
 
+#: generate: token after token; embed: a vector of a sequence; rerank: a score of a query with a
+#: document.
+Task: TypeAlias = Literal["generate", "embed", "rerank"]
+
 Mixer: TypeAlias = Attention | LatentAttention | StateMixer
 
 
@@ -264,7 +268,8 @@ class ModelArchitecture:
     (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself.
     A model that is not ``causal`` lets every token attend to those after it, too; one that does not
     ``generate`` reads a sequence once, keeps nothing of it and has no output matrix (embedding and
-    reranking). ``warnings`` says what the parser was not sure about.
+    reranking). ``made_for`` is what its publisher trained it for. ``warnings`` says what the parser
+    was not sure about.
     """
 
     model_type: str
@@ -280,6 +285,7 @@ class ModelArchitecture:
     native_number_format: NumberFormat | None = None
     causal: bool = True
     generates: bool = True
+    made_for: Task = "generate"
     images: ImageEncoder | None = None
     encoder: Encoder | None = None
     audio: AudioEncoder | None = None

@@ -1,21 +1,18 @@
-"""What a model is used for: to generate text, or to embed or rank sequences in one pass."""
+"""What engines hold of a model that generates text, or embeds or ranks sequences in one pass."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, TypeAlias
 
-from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.model import ModelArchitecture, Task
 from service.core.architecture.tensors import TensorClass
-
-#: generate: token after token; embed: a vector of a sequence; rerank: a score of a query with a
-#: document.
-Task: TypeAlias = Literal["generate", "embed", "rerank"]
 
 
 def usual_task(architecture: ModelArchitecture) -> Task:
-    """What a model is for unless it is said: encoders embed, others generate."""
+    """What a model is for unless it is said: what it was made for; other encoders embed."""
+    if architecture.made_for != "generate":
+        return architecture.made_for
     return "generate" if architecture.generates else "embed"
 
 

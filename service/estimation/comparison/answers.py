@@ -45,6 +45,10 @@ class ComparedFigures(Answer):
     """Energy of the facility."""
     rented_usd_per_hour: Interval | None
     rented_usd_per_million_output_tokens: Interval | None
+    """Null where sequences are embedded or ranked."""
+    rented_usd_per_request: Interval | None
+    gco2e_per_request: Interval | None
+    """Location-based, operation and manufacturing of hardware."""
 
 
 class ComparedRunFigures(Answer):

@@ -32,6 +32,10 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
         "rented_usd_per_million_output_tokens": None
         if rented is None
         else rented["usd_per_million_output_tokens"],
+        "rented_usd_per_request": None if rented is None else rented["usd_per_request"],
+        "gco2e_per_request": None
+        if impacts is None
+        else impacts["per_request"]["carbon"]["total_gco2e"],
     }
 
 

@@ -175,6 +175,8 @@ class ChoiceRobustness(Answer):
     share_ratio: float
     clear_winner: bool
     """Whether it ranks first in at least 60 % of draws."""
+    in_words: str
+    """What was varied, how often the choice remained the best, and what follows."""
 
 
 class WouldWinIf(Answer):

@@ -9,6 +9,7 @@ from math import ceil, inf, nextafter
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.tasks import usual_task
 from service.core.deployment import Accelerator, Parallelism
 from service.core.engines import Engine
 from service.core.layouts import replica_layouts
@@ -293,8 +294,17 @@ def searched_models(
 
 
 def check_generates(model: Entry[ModelArchitecture], pointer: str, problems: Problems) -> None:
-    """Note a model that is or has an encoder: searches are of models that only decode."""
-    if not model.value.generates or model.value.encoder is not None:
+    """Note a model that is or has an encoder, or embeds: searches are of those that only decode."""
+    task = usual_task(model.value)
+    if model.value.made_for != "generate":
+        does = "embeds sequences" if task == "embed" else "ranks documents"
+        problems.add(
+            pointer,
+            f"{model.id} {does} in one pass and generates nothing, which searches do not try; ask "
+            f"/v1/compare which accelerators do most sequences a second and dollar, with "
+            f'workload.task "{task}" and the tokens of a sequence in workload.input_tokens',
+        )
+    elif not model.value.generates or model.value.encoder is not None:
         has = "is" if model.value.encoder is None else "has"
         problems.add(
             pointer,
