@@ -1,4 +1,4 @@
-"""Fixtures for all rooms: a real Postgres, the packaged catalog, and the application on it."""
+"""Fixtures for all tests: a real Postgres, the packaged catalog, and the application on it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 from collections import Counter
@@ -44,6 +45,10 @@ hypothesis.settings.register_profile(
     ],
 )
 hypothesis.settings.load_profile("headroom")
+
+# The tool that lists packages brings it. It builds grammars for two seconds when jsonschema is
+# imported, to check the format of addresses, which no schema here asks for.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 # Nearly all that tests import and make stays, as in the service itself (service/cli/__main__.py).
 gc.set_threshold(50_000)
@@ -150,7 +155,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Leave what all tests share out of every later search for garbage."""
-    gc.collect()
     gc.freeze()
 
 
@@ -195,7 +199,7 @@ def packaged_snapshot() -> CatalogSnapshot:
 @pytest.fixture(scope="session")
 async def app() -> AsyncIterator[FastAPI]:
     """The application on the packaged catalog."""
-    from service.api.app import create_app  # takes seconds, which not every room has to wait for
+    from service.api.app import create_app  # takes seconds, which most tests need not wait for
 
     application = create_app(Settings(embedded_database=False, log_level="error"))
     async with LifespanManager(application, startup_timeout=None):

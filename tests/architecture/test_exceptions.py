@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+from functools import cache
 from pathlib import Path
 
 import service
 
-MODULES = {path: ast.parse(path.read_text()) for path in Path(service.__path__[0]).rglob("*.py")}
 BUILTIN = {
     name
     for name, value in vars(builtins).items()
@@ -16,10 +16,16 @@ BUILTIN = {
 }
 
 
+@cache
+def modules() -> dict[Path, ast.Module]:
+    """Every module of the service, parsed once."""
+    return {path: ast.parse(path.read_text()) for path in Path(service.__path__[0]).rglob("*.py")}
+
+
 def test_exceptions_derive_from_the_projects_own():
     alone = {
         node.name
-        for module in MODULES.values()
+        for module in modules().values()
         for node in ast.walk(module)
         if isinstance(node, ast.ClassDef)
         and node.bases
@@ -31,7 +37,7 @@ def test_exceptions_derive_from_the_projects_own():
 def test_types_say_what_cannot_happen():
     raised = {
         (path.name, node.lineno)
-        for path, module in MODULES.items()
+        for path, module in modules().items()
         for node in ast.walk(module)
         if isinstance(node, ast.Raise)
         and isinstance(node.exc, ast.Call)

@@ -142,8 +142,12 @@ class Load:
         self._running = [threading.Thread(target=self._ask) for _ in range(self.threads)]
         for thread in self._running:
             thread.start()
-        eventually(lambda: self.seen["200"] >= 20, "answers under load")
+        eventually(lambda: self.seen["200"] >= 20 or not self._asking(), "answers under load")
+        assert self._asking(), f"every client gave up: {self.seen}"
         return self
+
+    def _asking(self) -> bool:
+        return any(thread.is_alive() for thread in self._running)
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
