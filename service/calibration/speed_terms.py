@@ -86,9 +86,10 @@ _SERVED_S = {"vllm@before-0.2.6": 4e-3, "vllm@before-0.6": 4e-3}
 #: ms 4 to 5 % shorter (pull request 4844 of vLLM, 2024); before 0.2.7, Ray handed them over (2221).
 _RANKS_S = {"vllm@before-0.2.6": 2e-3, "vllm@before-0.6": 1e-3}
 
-#: Layers that ``device_map`` divides run one after the other; llama.cpp got 1.58 times the speed of
-#: one card from two with 16 parts of a prompt (its pull request 4918, 2024).
-_PIPELINED_RATIO = {"eager": 0.0, "llama.cpp": 0.6}
+#: Layers that ``device_map`` divides run one after the other. Others leave little idle: llama.cpp
+#: got 1.58 times the speed of one card from two in Q4_0 with 16 parts of a prompt, and almost twice
+#: in F16 (its pull request 4918, 2024).
+_PIPELINED_RATIO = {"eager": 0.0}
 
 #: Share of peak that kernels reach where matrix units are instructions of shader cores, fed through
 #: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 for large products (ROCm, 2025), of

@@ -91,7 +91,7 @@ class EngineOverhead:
     and counts only where it is longer than the work. Engines with ``half_accumulation`` add up
     products of 16-bit floats in 16 bit, which some hardware does faster. Of the pipeline stages
     that could work at the same time on parts of a prompt, ``pipelined_ratio`` do so beside the
-    first, as far as launches of ``prompt_layer_kernel_count`` a layer may wait (0: no limit);
+    first; launches of ``prompt_layer_kernel_count`` a layer say how many could (0: all);
     ``pipelined_log_sigma`` is what that adds to the spread of prompts' times. ``expert_s``
     is what each expert of a layer takes that an accelerator holds, where experts are no product of
     one kernel. Unless settings say otherwise, an engine ``fuses_attention``; one that does not
@@ -173,9 +173,9 @@ class EngineOverhead:
         fused = self.fuses_attention if fused is None else fused
         return 0.0 if fused else SCORE_PASSES * self.bytes_per_score
 
-    def stages_at_work(self, pipeline: int) -> Number:
-        """Pipeline stages that work at the same time on parts of prompts [-]."""
-        return 1.0 + self.pipelined_ratio * (pipeline - 1)
+    def stages_at_work(self, overlapping: float) -> Number:
+        """Pipeline stages that work at once on parts of prompts, of those that could [-]."""
+        return 1.0 + self.pipelined_ratio * (overlapping - 1.0)
 
 
 @dataclass(frozen=True, slots=True)

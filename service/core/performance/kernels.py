@@ -284,6 +284,9 @@ UNROUTED = (
 #: Launches that wait for a stream at most before the host waits, too: about a thousand, for each
 #: stream (NVIDIA developer forums, CUDA stream are blocked when launch lots of kernels, 2018).
 PENDING_LAUNCHES = 1000.0
+#: Parts of a prompt that are under way in llama.cpp at most: it holds so many copies of what parts
+#: are made of (ggml, ``GGML_SCHED_MAX_COPIES``, 2024).
+PARTS_UNDER_WAY = 4.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ class Wave:
     """Requests of a replica that begin together.
 
     ``groups`` of ``together_prompts`` [-] are computed one after the other, each in ``chunks``
-    steps [-] of ``prompt_step_s``; ``stages`` of a pipeline work on them at the same time, of which
-    the host runs ahead by ``ahead_stages`` at most [-]. A sequence that decodes makes a step
+    steps [-] of ``prompt_step_s``; ``stages`` of a pipeline work on them at the same time, where
+    the host lets ``overlapping_stages`` do so [-]. A sequence that decodes makes a step
     ``beside_s`` longer; without prompts a step takes ``decode_s`` [s]. ``later_tokens`` follow the
     first of each answer [token].
     """
@@ -41,7 +41,7 @@ class Wave:
     together_prompts: Number
     chunks: Number
     stages: Number
-    ahead_stages: Number
+    overlapping_stages: float
     prompt_step_s: Number
     beside_s: Number
     decode_s: Number
@@ -256,7 +256,7 @@ def _wave(replica: Replica, sequences: Number, prefill: StepTime) -> Wave:
         together_prompts=together,
         chunks=chunks,
         stages=replica.stages_at_work,
-        ahead_stages=replica.ahead_stages,
+        overlapping_stages=replica.overlapping_stages,
         prompt_step_s=prompt_step_s,
         beside_s=where(later > 0, beside_s / each, 0.0),
         decode_s=mix.decode.total_s,

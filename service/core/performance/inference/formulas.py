@@ -16,7 +16,7 @@ _GATED = "Takagi, Analysis of Polling Systems, 1986 (gated service)"
 _SLOTS = "Halfin and Whitt, 1981, https://doi.org/10.1287/opre.29.3.567"
 
 _TOKENS = paths("setup.workload.output_tokens")
-_STAGES = paths("calibration.engine.pipelined_ratio", stages="deployment.parallelism.pipeline")
+_PIPELINED = paths("calibration.engine.pipelined_ratio")
 _MIX = paths(
     "latency.state.mix.base_s",
     "latency.state.mix.added_s",
@@ -49,14 +49,14 @@ def _of(inputs: Mapping[str, str], *names: str) -> dict[str, str]:
     return {name: inputs[name] for name in names}
 
 
-def _stages_at_work(path: str, ahead: str) -> Formula:
+def _stages_at_work(path: str, overlapping: str) -> Formula:
     """How many stages work on chunks of one prompt at the same time."""
     return Formula(
         "stages_at_work",
-        "min(1 + pipelined_ratio * (stages - 1), 1 + ahead_stages)",
-        f"{_CHUNKED}; about a thousand launches wait for each stage",
+        "1 + pipelined_ratio * (overlapping_stages - 1)",
+        f"{_CHUNKED}; all stages overlap, but where about a thousand launches wait for each",
         path,
-        _STAGES | paths(ahead),
+        _PIPELINED | paths(overlapping),
         unit="1",
     )
 
@@ -128,7 +128,7 @@ LATENCY = (
         | _TOKENS
         | paths(decode_step_s="latency.state.decode.total_s"),
     ),
-    _stages_at_work("latency.state.mix.stages_at_work", "latency.state.mix.ahead_stages"),
+    _stages_at_work("latency.state.mix.stages_at_work", "latency.state.mix.overlapping_stages"),
     Formula(
         "own_prompt_s",
         f"(1 - busy_ratio) * ((1 + (prefill_chunks - 1) / {_AT_WORK}) * prefill_step_s"
@@ -159,7 +159,7 @@ LATENCY = (
         _of(_MIX, "base_s", "taken_s")
         | _of(_STATE, "busy_ratio", "others_ratio", "prompts_per_step"),
     ),
-    _stages_at_work("latency.burst.full.stages", "latency.burst.full.ahead_stages"),
+    _stages_at_work("latency.burst.full.stages", "latency.burst.full.overlapping_stages"),
     Formula(
         "own_prompt_s",
         f"(1 + (chunks - 1) / {_AT_WORK}) * prompt_step_s",

@@ -7,7 +7,7 @@ that a request's decode is slowed by the prompts of its neighbours.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import ceil
 
 from service.core.deployment import NO_SPREAD, LengthSpread, Parallelism
 from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
@@ -15,7 +15,7 @@ from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
 from service.core.lightweight import lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
-from service.core.performance.kernels import PENDING_LAUNCHES
+from service.core.performance.kernels import PARTS_UNDER_WAY, PENDING_LAUNCHES
 from service.core.performance.step import RankSteps, StepLoad, StepTime
 
 #: A prompt takes at least this share of its time alone from the steps that it shares.
@@ -65,8 +65,8 @@ class Mix:
     ``decode`` is a step without prompts, ``mixed`` one with ``mixed_tokens`` of them. A step takes
     ``base_s`` without prompts; a prompt makes its own steps ``added_s`` longer, which takes
     ``taken_s`` from each stage, and needs ``chunks`` steps. A step has room for
-    ``fitting_prompts``; a sequence meets ``neighbours``. ``stages_at_work`` and ``ahead_stages``
-    are those of the replica.
+    ``fitting_prompts``; a sequence meets ``neighbours``. ``stages_at_work`` and
+    ``overlapping_stages`` are those of the replica.
     """
 
     prompts: Number
@@ -81,7 +81,7 @@ class Mix:
     chunks: Number
     fitting_prompts: Number
     stages_at_work: Number
-    ahead_stages: Number
+    overlapping_stages: float
 
     @property
     def step_s(self) -> Number:
@@ -119,16 +119,17 @@ class Replica:
     prompts_apart: Number = 0.0
 
     @property
-    def ahead_stages(self) -> Number:
-        """Stages that the host runs ahead, as far as launches may wait; inf if not counted [-]."""
-        launches = self.steps.prompt_launch_count
-        return PENDING_LAUNCHES * self.parallelism.pipeline / launches if launches else inf
+    def overlapping_stages(self) -> float:
+        """Pipeline stages that the host lets work at the same time, if nothing else holds them [-].
+
+        All of them where nobody counted the launches of a step.
+        """
+        return overlapping_stages(self.parallelism.pipeline, self.steps.prompt_launch_count)
 
     @property
     def stages_at_work(self) -> Number:
         """Pipeline stages that work at the same time on chunks of one prompt [-]."""
-        stages = self.calibration.engine.stages_at_work(self.parallelism.pipeline)
-        return minimum(stages, 1.0 + self.ahead_stages)
+        return self.calibration.engine.stages_at_work(self.overlapping_stages)
 
     @property
     def prefill_chunks(self) -> Number:
@@ -236,7 +237,7 @@ class Replica:
             chunks=maximum(new / room, 1.0),
             fitting_prompts=room / new,
             stages_at_work=self.stages_at_work,
-            ahead_stages=self.ahead_stages,
+            overlapping_stages=self.overlapping_stages,
         )
 
     def _corrected(
@@ -296,6 +297,29 @@ def _parts(
     alike_s = where(together > 1.0, another_s, mixed.total_s / together)
     alone_s = where(together > 1.0, prefill.total_s - alike_s, 0.0)
     return where(decodes, decode.total_s, alone_s), where(decodes, beside_s, alike_s)
+
+
+def overlapping_stages(pipeline: int, launch_count: float) -> float:
+    """Stages that work at the same time on parts of a prompt that one host issues [-].
+
+    The host issues a part's stages one after the other, and waits where too many launches are
+    pending for one: then the part that comes next is not issued before the last stage has begun
+    with this one, or with one as many parts before it as may wait. Parts under way have inputs of
+    their own, of which there are only so many.
+
+    Parameters
+    ----------
+    pipeline
+        Stages of the pipeline [-].
+    launch_count
+        Launches of a part in all stages together [-]; zero where nobody counted them.
+    """
+    if pipeline == 1 or not launch_count:
+        return float(pipeline)
+    ahead = PENDING_LAUNCHES * pipeline / launch_count
+    parts = ceil(ahead)
+    issued = pipeline * parts / (pipeline - 1.0 + parts - ahead)
+    return min(float(pipeline), issued, PARTS_UNDER_WAY)
 
 
 def prompt_load(requests: Requests, chunk_tokens: Number) -> StepLoad:

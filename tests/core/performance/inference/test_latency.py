@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
+from service.core.performance.inference.replica import overlapping_stages
 from service.core.performance.step import StepLoad, step_time
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100, deployment
@@ -546,9 +547,26 @@ def test_stages_of_a_pipeline_overlap_by_the_measured_share():
     # Sixteen chunks pass a full pipeline as (16 + 3) quarter steps, an empty one as 16 whole ones.
     assert ttft(0.0).value / ttft(1.0).value == pytest.approx(16 / (1 + 15 / 4))
     assert ttft(1.0).value < ttft(0.5).value < ttft(0.0).value
-    # Of 80 layers with 50 kernels, a thousand launches for each stage are what a pass issues.
-    assert ttft(1.0, kernels=50.0).value == pytest.approx(ttft(1.0 / 3.0).value)
+    # With 50 kernels in each of 80 layers, a thousand launches are what a stage has of a chunk: the
+    # last of four has begun with it before the host issues the next.
+    assert ttft(1.0, kernels=50.0).value == pytest.approx(ttft(1.0 / 9.0).value)
     assert ttft(1.0, kernels=5.0).value == ttft(1.0).value
     plain, spread = ttft(0.5), ttft(0.5, added=0.2)
     assert spread.value == plain.value
     assert spread.high / spread.low > plain.high / plain.low
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "launches", "stages"),
+    [
+        (1, 4000.0, 1.0),  # nothing to overlap
+        (4, 0.0, 4.0),  # nobody counted
+        (4, 8000.0, 4 / 3.5),  # the second half of a chunk is issued to its last stage as it runs
+        (2, 4000.0, 4 / 3),
+        (4, 3200.0, 8 / 3.75),  # one chunk waits, and a quarter of the next
+        (4, 100.0, 4.0),
+        (8, 100.0, 4.0),  # no more than four chunks are under way
+    ],
+)
+def test_a_host_that_waits_for_launches_keeps_stages_from_overlapping(pipeline, launches, stages):
+    assert overlapping_stages(pipeline, launches) == pytest.approx(stages)
