@@ -80,13 +80,18 @@ class _Drawing:
     request: Any
     form: Form
     snapshot: CatalogSnapshot
+    titled: bool = True
+    """Whether the picture carries its title; pages that say it themselves need none in it."""
 
     def chart(self) -> tuple[ChartFindings, dict[str, Any]]:
         """What is shown, and the specification that shows it."""
         shown = self.kind.findings(self.request, self.snapshot)
         asked = self.request.style
         style = style_of(asked.theme, asked.width_px, asked.height_px)
-        return shown, self.kind.draw(shown, style)
+        specification = self.kind.draw(shown, style)
+        if not self.titled:
+            del specification["title"]
+        return shown, specification
 
 
 def _form(http: HttpRequest, request: Any) -> Form:
@@ -111,7 +116,8 @@ async def _respond(http: HttpRequest, drawing: _Drawing) -> Response:
 
 async def _image(http: HttpRequest, drawing: _Drawing, form: Literal["svg", "png"]) -> bytes:
     """The chart as an image, drawn once for all who ask the same of the same catalog."""
-    key = entity_tag(drawing.snapshot, drawing.kind.id, form, drawing.request.model_dump_json())
+    asked = drawing.request.model_dump_json()
+    key = entity_tag(drawing.snapshot, drawing.kind.id, form, str(drawing.titled), asked)
     kept: bytes | None = _IMAGES.get(key)
     if kept is None:
         shown, specification = await beside(http, drawing.chart)
@@ -123,10 +129,15 @@ async def _image(http: HttpRequest, drawing: _Drawing, form: Literal["svg", "png
 
 
 async def drawn(
-    http: HttpRequest, kind: ChartKind, request: Request, snapshot: CatalogSnapshot
+    http: HttpRequest,
+    kind: ChartKind,
+    request: Request,
+    snapshot: CatalogSnapshot,
+    *,
+    titled: bool = True,
 ) -> Response:
-    """A chart in the form that its request names."""
-    return await _respond(http, _Drawing(kind, request, _form(http, request), snapshot))
+    """A chart in the form that its request names, with its title or without."""
+    return await _respond(http, _Drawing(kind, request, _form(http, request), snapshot, titled))
 
 
 def _needed(query: QueryParams, kind: ChartKind) -> QueryParams:

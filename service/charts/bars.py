@@ -204,7 +204,14 @@ def _stacked(
                             "text": {"field": "y", "format": DIGITS},
                         },
                     }
-                    for halo in ({"stroke": style.theme.background, "strokeWidth": 5}, {})
+                    for halo in (
+                        {
+                            "stroke": style.theme.background,
+                            "strokeWidth": 5,
+                            "strokeJoin": "round",
+                        },
+                        {},
+                    )
                 ],
             }
         )

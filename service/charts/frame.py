@@ -49,14 +49,13 @@ class Unit:
     size: float
 
 
-#: Units that figures come in, and those that they are shown in, the largest first. The font that
-#: pictures are drawn with has no subscripts.
+#: Units that figures come in, and those that they are shown in, the largest first.
 _SHOWN: Mapping[str, tuple[Unit, ...]] = {
     "B": (Unit("GB", 1e9),),
     "s": (Unit("s", 1.0), Unit("ms", 1e-3)),
     "FLOP/s": (Unit("TFLOP/s", 1e12),),
-    "kgCO2e": (Unit("t CO2e", 1e3), Unit("kg CO2e", 1.0)),
-    "gCO2e": (Unit("t CO2e", 1e6), Unit("kg CO2e", 1e3), Unit("g CO2e", 1.0)),
+    "kgCO2e": (Unit("t CO₂e", 1e3), Unit("kg CO₂e", 1.0)),
+    "gCO2e": (Unit("t CO₂e", 1e6), Unit("kg CO₂e", 1e3), Unit("g CO₂e", 1.0)),
     "L": (Unit("m³", 1e3), Unit("L", 1.0), Unit("mL", 1e-3)),
     "kWh": (Unit("MWh", 1e3), Unit("kWh", 1.0), Unit("Wh", 1e-3)),
     "W": (Unit("MW", 1e6), Unit("kW", 1e3), Unit("W", 1.0)),

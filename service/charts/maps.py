@@ -115,7 +115,11 @@ def impacts_map(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
             "fontWeight": "bold" if row["group"] else "normal",
         }
         for halo in (True, False):
-            outline = {"stroke": style.theme.background, "strokeWidth": 3} if halo else {}
+            outline = (
+                {"stroke": style.theme.background, "strokeWidth": 3, "strokeJoin": "round"}
+                if halo
+                else {}
+            )
             layers.append(
                 {
                     "data": {"values": [{**row, "text": f"{row['label']}: {row['y']:,.3g}"}]},

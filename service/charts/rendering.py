@@ -9,6 +9,8 @@ from xml.sax.saxutils import escape
 #: Vega-Lite that the specifications are written for, out of those that the renderer brings.
 _VERSION = "v5.21"
 _OPENING = re.compile(r"<svg [^>]*>")
+#: A subscript in a text, rather than in an attribute, and what follows it there.
+_SUBSCRIPT = re.compile(r"(>[^<>]*)₂([^<>]*)(?=<)")
 
 
 def rendered(
@@ -29,21 +31,25 @@ def rendered(
     """
     import vl_convert
 
-    if form == "png":
-        png: bytes = vl_convert.vegalite_to_png(
-            specification, vl_version=_VERSION, scale=ratio, ppi=72, allowed_base_urls=[]
-        )
-        return png
     svg = vl_convert.vegalite_to_svg(specification, vl_version=_VERSION, allowed_base_urls=[])
-    return _described(svg, title, description).encode()
+    if form == "png":
+        return as_png(svg, ratio)
+    return _described(_lowered(svg), title, description).encode()
 
 
-def as_png(svg: str) -> bytes:
-    """An SVG of our own as PNG, pixel by pixel."""
+def as_png(svg: str, ratio: float = 1.0) -> bytes:
+    """An SVG of our own as PNG, with ``ratio`` pixels for each of its own."""
     import vl_convert
 
-    png: bytes = vl_convert.svg_to_png(svg, scale=1.0, ppi=72)
+    png: bytes = vl_convert.svg_to_png(_lowered(svg), scale=ratio, ppi=72)
     return png
+
+
+def _lowered(svg: str) -> str:
+    """Subscripts as lowered digits: the font that pictures are drawn with has none."""
+    return _SUBSCRIPT.sub(
+        r'\1<tspan dy="0.22em" font-size="70%">2</tspan><tspan dy="-0.154em">\2</tspan>', svg
+    )
 
 
 def _described(svg: str, title: str, description: str) -> str:

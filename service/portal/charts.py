@@ -13,6 +13,7 @@ from service.estimation.answers import Interval
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.kinds import CHART_KINDS
 from service.estimation.charts.requests import StyleRequest
+from service.estimation.charts.series import unit_in_words
 from service.estimation.formatting import number
 from service.estimation.references import Request
 from service.estimation.rejection import Rejected
@@ -27,10 +28,16 @@ def _is_placed(kind: str) -> bool:
     return "region" in CHART_KINDS[kind].request.model_fields
 
 
-#: Kinds that show a deployment, those that depend on its region last.
+#: Kinds that are shown first, two of about the same height beside each other.
+_FIRST = (
+    *("memory-breakdown", "sensitivity"),
+    *("throughput-latency", "roofline"),
+    *("impacts-by-region", "impacts-map"),
+)
+#: Kinds that show a deployment, in the order of the page.
 _SHOWN = sorted(
     (id_ for id_, kind in CHART_KINDS.items() if issubclass(kind.request, DeploymentRequest)),
-    key=_is_placed,
+    key=lambda id_: _FIRST.index(id_) if id_ in _FIRST else len(_FIRST),
 )
 #: Kinds that show a training run as well, beside inference by the same accelerators.
 _SHOWN_OF_TRAINING = [id_ for id_ in _SHOWN if "training" in CHART_KINDS[id_].request.model_fields]
@@ -49,6 +56,8 @@ class PictureRequest(PageRequest):
     format: Form = "svg"
     theme: Literal["light", "dark"] = "light"
     width_px: int = Field(_WIDE_PX, ge=240, le=1600)
+    titled: bool = True
+    """Whether the picture carries its title."""
 
 
 class TrainingPictureRequest(TrainingPageRequest):
@@ -57,11 +66,17 @@ class TrainingPictureRequest(TrainingPageRequest):
     format: Form = "svg"
     theme: Literal["light", "dark"] = "light"
     width_px: int = Field(_WIDE_PX, ge=240, le=1600)
+    titled: bool = True
+    """Whether the picture carries its title."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart by its links, which choose theme and width, and in words; ``page`` is its own."""
+    """A chart by its links, which choose theme and width, and in words; ``page`` is its own.
+
+    Pages write the title themselves, where it can be selected, and pictures in them have none:
+    finding out how wide its words are is what takes longest about a picture.
+    """
 
     kind: str
     title: str
@@ -71,7 +86,13 @@ class Picture:
 
     def link(self, theme: str, *, narrow: bool = False) -> str:
         """Where the chart is drawn in a theme, relative to the page."""
-        return f"{self.address}&theme={theme}&width_px={_NARROW_PX if narrow else _WIDE_PX}"
+        width_px = _NARROW_PX if narrow else _WIDE_PX
+        return f"{self.address}&theme={theme}&width_px={width_px}&titled=false"
+
+    @property
+    def finding(self) -> str:
+        """What the chart says, without what it is about."""
+        return self.title.partition(": ")[0]
 
 
 def pictures(
@@ -144,7 +165,7 @@ def chart_page(
     findings = wanted[0].findings(wanted[1], snapshot)
     trained = isinstance(request, TrainingPictureRequest)
     folder, up = ("training/", "../../") if trained else ("", "../")
-    query = request.link(format=None, theme=None, width_px=None)
+    query = request.link(format=None, theme=None, width_px=None, titled=None)
     shown = Picture(
         kind,
         findings["title"],
@@ -211,8 +232,7 @@ def _table(findings: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def _head(name: str, unit: str) -> str:
-    unit = unit.replace("CO2e", " CO₂e")
-    return f"{name[0].upper()}{name[1:]} [{unit}]"
+    return f"{name[0].upper()}{name[1:]} [{unit_in_words(unit)}]"
 
 
 def _in_words(figure: Interval) -> str:

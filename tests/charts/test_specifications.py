@@ -299,7 +299,7 @@ def test_the_front_on_two_metrics_is_beaten_by_nothing(packaged_snapshot):
 def test_units_suit_the_figures():
     assert shown_unit("s", 0.02).label == "ms"
     assert shown_unit("s", 3.0).label == "s"
-    assert shown_unit("gCO2e", 4e6).label == "t CO2e"
+    assert shown_unit("gCO2e", 4e6).label == "t CO₂e"
     assert shown_unit("no such unit", 4e6).label == "no such unit"
 
 

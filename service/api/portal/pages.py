@@ -369,7 +369,9 @@ async def _picture(http: HttpRequest, kind: str, model: type[Any]) -> Response:
     if request.format == "csv":
         rows = await beside(http, lambda: chart_rows(wanted, snapshot))
         return spreadsheet(rows, f"{kind}.csv")
-    return await confirmed_or_awaited(http, tag, lambda: drawn(http, *wanted, snapshot))
+    return await confirmed_or_awaited(
+        http, tag, lambda: drawn(http, *wanted, snapshot, titled=request.titled)
+    )
 
 
 async def _chart(http: HttpRequest, kind: str, model: type[Any]) -> Response:

@@ -12,7 +12,7 @@ from service.core.interval import Interval, exact, independent_sum
 from service.estimation.charts.answers import ChartFindings, ChartPoint
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import StyleRequest
-from service.estimation.charts.series import axis, chart, point, series
+from service.estimation.charts.series import axis, chart, point, series, unit_in_words
 from service.estimation.formatting import number
 from service.estimation.plans.fleet import fleet_plan_answer
 from service.estimation.plans.requests import FleetPlanRequest
@@ -117,14 +117,14 @@ def _finding(title: str, unit: str, known: Mapping[str, list[ChartPoint]]) -> st
     began, ends = first["y"]["value"], last["y"]["value"]
     what = f"{title.capitalize()} ({name})"
     if began <= 0.0 or len(points) == 1:
-        return f"{what} is {number(ends)} {unit}".rstrip()
+        return f"{what} is {number(ends)} {unit_in_words(unit)}".rstrip()
     return f"{what} is {number(ends / began)} times as much in the last year as in the first"
 
 
 def _told(name: str, unit: str, points: list[ChartPoint]) -> str:
     ends = [points[0], points[-1]] if len(points) > 1 else points
     said = " and ".join(
-        f"{number(one['y']['value'])} {unit}".rstrip()
+        f"{number(one['y']['value'])} {unit_in_words(unit)}".rstrip()
         + f" ({number(one['y']['low'])} to {number(one['y']['high'])})"
         + f" in year {one['x']['value']:.0f}"  # type: ignore[index]
         for one in ends

@@ -94,7 +94,7 @@ def _told(
     spent = last["inference_kgco2e"]
     total = _sum(training, spent)
     told = (
-        f"Training emits {number(training['value'] / _KG_PER_T)} t CO2e at once; inference adds "
+        f"Training emits {number(training['value'] / _KG_PER_T)} t CO₂e at once; inference adds "
         f"{number(spent['value'] / _KG_PER_T)} t ({number(spent['low'] / _KG_PER_T)} to "
         f"{number(spent['high'] / _KG_PER_T)}) by day {last['day']:,.0f}, "
         f"{number(float(total.value) / _KG_PER_T)} t in all."

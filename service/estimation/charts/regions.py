@@ -20,7 +20,7 @@ from service.estimation.answers import Repeatable, frame, grounds, warning_entri
 from service.estimation.charts.answers import ChartFindings, ChartLocation
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
-from service.estimation.charts.series import axis, chart, point, series
+from service.estimation.charts.series import axis, chart, point, series, unit_in_words
 from service.estimation.formatting import number
 from service.estimation.impacts.estimate import footprints_by_place
 from service.estimation.inference.deployment import compute_deployment
@@ -308,8 +308,8 @@ def _told(
     most_id, most = placed[-1]
     lowest, highest = least.value(total), most.value(total)
     told = (
-        f"Of {len(placed)} regions, {names[least_id]} is the lowest with {number(lowest)} {unit} "
-        f"per {basis} and {names[most_id]} the highest with {number(highest)}."
+        f"Of {len(placed)} regions, {names[least_id]} is the lowest with {number(lowest)} "
+        f"{unit_in_words(unit)} per {basis} and {names[most_id]} the highest with {number(highest)}."
     )
     if home in dict(placed):
         rank = [id_ for id_, _ in placed].index(home) + 1

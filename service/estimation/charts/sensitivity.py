@@ -17,7 +17,7 @@ from service.estimation.answers import frame, provenance, warning_entries
 from service.estimation.charts.answers import ChartFindings
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
-from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.charts.series import axis, chart, limit, point, series, unit_in_words
 from service.estimation.formatting import number
 from service.estimation.impacts.estimate import deployment_impacts
 from service.estimation.inference.deployment import (
@@ -287,7 +287,7 @@ def _finding(name: str, base: float, moved: list[tuple[_Input, float, float]]) -
 def _told(
     name: str, unit: str, base: float, moved: list[tuple[_Input, float, float]], over: str
 ) -> str:
-    told = f"{name.capitalize()} is {number(base)} {unit} for this request."
+    told = f"As asked, {name}: {number(base)} {unit_in_words(unit)}."
     if not moved:
         return f"{told} None of the inputs changes it."
     listed = "; ".join(

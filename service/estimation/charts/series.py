@@ -61,6 +61,11 @@ def series(name: str, points: Iterable[ChartPoint]) -> ChartSeries:
     return {"name": name, "points": list(points)}
 
 
+def unit_in_words(unit: str) -> str:
+    """A unit as texts write it, such as "g CO₂e" for gCO2e."""
+    return unit.replace("CO2e", " CO₂e")
+
+
 def axis(name: str, unit: str) -> ChartAxis:
     """What an axis measures, and in what unit."""
     return {"name": name, "unit": unit}

@@ -5,6 +5,8 @@
 {
   const library = document.currentScript.dataset.library;
   const said = { link: "Link copied", image: "Image copied", data: "Data copied" };
+  // Kinds of charts that somebody has looked into: they stay drawn when the question changes.
+  const looked = new Set();
   let coming = null;
 
   function fetched() {
@@ -25,13 +27,15 @@
 
   const address = (figure, format, more = "") => `${figure.dataset.chart}&format=${format}${more}`;
 
+  const kindOf = (figure) => figure.dataset.chart.split("?")[0];
+
   async function draw(figure) {
     if (figure.dataset.drawn) return;
     figure.dataset.drawn = "coming";
     try {
-      const picture = figure.querySelector("picture");
-      const width = Math.max(240, Math.min(1600, Math.round(picture.getBoundingClientRect().width)));
-      const looks = `&theme=${scheme()}&width_px=${width}`;
+      const picture = figure.querySelector(":scope > picture");
+      const width = Math.max(240, Math.min(1600, Math.round(figure.getBoundingClientRect().width)));
+      const looks = `&theme=${scheme()}&width_px=${width}&titled=false`;
       const [embed, answer] = await Promise.all([fetched(), fetch(address(figure, "vega-lite", looks))]);
       if (!answer.ok) throw new Error(answer.statusText);
       const host = document.createElement("div");
@@ -51,6 +55,8 @@
       host.querySelector("svg").setAttribute("aria-hidden", "true");
       picture.replaceWith(host);
       figure.dataset.drawn = "done";
+      figure.querySelector(":scope > .before")?.remove();
+      looked.add(kindOf(figure));
       walk(figure, host);
       if (figure.dataset.zoom !== undefined) zoom(figure, host.querySelector("svg"));
     } catch {
@@ -158,8 +164,12 @@
       const figure = chartOf(event);
       if (!figure) return;
       copies(figure);
-      if (figure.querySelector("picture")) draw(figure);
+      if (figure.querySelector(":scope > picture")) draw(figure);
     });
+  document.addEventListener("answered", () => {
+    for (const figure of document.querySelectorAll("figure[data-chart]"))
+      if (looked.has(kindOf(figure))) draw(figure);
+  });
   // The page of one chart is opened to look into it.
   for (const figure of document.querySelectorAll("figure[data-open]")) { copies(figure); draw(figure); }
 }

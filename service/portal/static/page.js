@@ -144,9 +144,28 @@ async function show(search) {
   }
 }
 
+// The chart of the earlier question stays, greyed, until that of the new one is there: nothing jumps.
+function bridge(charts) {
+  const kind = (figure) => figure.dataset.chart.split("?")[0];
+  const before = new Map([...charts].map((one) => [kind(one), one.querySelector(":scope > :is(picture, .drawn)")]));
+  for (const figure of results().querySelectorAll("figure[data-chart]")) {
+    const [old, picture] = [before.get(kind(figure)), figure.querySelector(":scope > picture")];
+    const image = picture?.querySelector("img");
+    if (!old || !image) continue;
+    const shown = document.createElement("div");
+    shown.className = "before";
+    shown.inert = true;
+    shown.append(old);
+    picture.before(shown);
+    for (const settled of ["load", "error"]) image.addEventListener(settled, () => shown.remove(), { once: true });
+  }
+}
+
 function take(answered, title, search) {
   const advice = document.getElementById("advice")?.closest("section");
+  const charts = results().querySelectorAll("figure[data-chart]");
   results().replaceWith(answered);
+  bridge(charts);
   // Options of an earlier question stay, and say so, until they are searched again.
   if (advice && !document.getElementById("advice")) {
     if (!advice.classList.contains("outdated")) {
