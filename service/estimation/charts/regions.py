@@ -309,7 +309,8 @@ def _told(
     lowest, highest = least.value(total), most.value(total)
     told = (
         f"Of {len(placed)} regions, {names[least_id]} is the lowest with {number(lowest)} "
-        f"{unit_in_words(unit)} per {basis} and {names[most_id]} the highest with {number(highest)}."
+        f"{unit_in_words(unit)} per {basis} and {names[most_id]} the highest "
+        f"with {number(highest)}."
     )
     if home in dict(placed):
         rank = [id_ for id_, _ in placed].index(home) + 1
