@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from service.core.architecture.tensors import Shard, Tensor
+from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.explanation import EstimateWarning
 from service.core.number_formats import NumberFormat
 
@@ -333,4 +333,6 @@ class ModelArchitecture:
             if isinstance(moe, MixtureOfExperts):
                 routed = sum(t.elements for t in moe.tensors if t.copies > 1)
                 idle += group.count * routed * (moe.experts - moe.experts_per_token) // moe.experts
+        # Experts for images (ERNIE 4.5 VL) see no other tokens.
+        idle += sum(one.elements for one in self.other if one.tensor_class is TensorClass.EXPERT)
         return self.total_parameters - idle

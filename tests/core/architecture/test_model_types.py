@@ -39,7 +39,7 @@ def test_parameters_are_those_of_the_reference(model_type):
 @pytest.mark.parametrize(
     ("model_type", "reason"),
     [
-        ("rwkv7", "RWKV"),
+        ("rwkv5", "RWKV"),
         ("rwkv", "RWKV"),
         ("llada", "diffusion model of text"),
         ("dream", "diffusion model of text"),

@@ -17,6 +17,7 @@ from service.core.architecture.config.families.seq2seq import SEQ2SEQ_MODELS
 from service.core.architecture.config.families.vision import read_vision
 from service.core.architecture.config.family import assemble
 from service.core.architecture.config.fields import MISSING, ConfigNotUnderstood, Fields
+from service.core.architecture.config.layouts import usual_layout
 from service.core.architecture.config.registry import FAMILIES, UNKNOWN_FAMILY
 from service.core.architecture.model import AudioEncoder, ModelArchitecture
 from service.core.architecture.quantization import checkpoint_format
@@ -61,9 +62,9 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
     """
     if not isinstance(config, Mapping):
         raise ConfigNotUnderstood("", "a configuration must be a JSON object")
+    config, outer = usual_layout(config, _outer_type(config))
     text, path = _language_part(config)
     model_type = _model_type(text, config, path)
-    outer = _outer_type(config)
     for named in dict.fromkeys((model_type, outer if path else model_type)):
         refused = refusal(config, named)
         if refused is not None:

@@ -33,7 +33,13 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "hidden_size": ("n_embd", "d_model", "dim", "model_dim"),
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "num_decoder_layers"),
     "num_attention_heads": ("n_head", "n_heads", "num_heads", "decoder_attention_heads"),
-    "num_key_value_heads": ("num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num"),
+    "num_key_value_heads": (
+        "num_kv_heads",
+        "n_head_kv",
+        "n_kv_heads",
+        "multi_query_group_num",
+        "num_attention_groups",
+    ),
     "head_dim": ("kv_channels", "attention_head_dim"),
     "intermediate_size": (
         "n_inner",

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from service.core.architecture.config.families.chosen_blocks import CHOSEN_BLOCKS_FAMILIES
 from service.core.architecture.config.families.encoders import ENCODER_FAMILIES
+from service.core.architecture.config.families.ernie_vl import ERNIE_VL_FAMILIES
 from service.core.architecture.config.families.gemma3n import GEMMA3N_FAMILIES
 from service.core.architecture.config.families.gemma4 import GEMMA4_FAMILIES
 from service.core.architecture.config.families.hybrid import HYBRID_FAMILIES
@@ -14,8 +15,10 @@ from service.core.architecture.config.families.latent import LATENT_FAMILIES
 from service.core.architecture.config.families.layer_normed import LAYER_NORMED_FAMILIES
 from service.core.architecture.config.families.llama_like import LLAMA_LIKE_FAMILIES
 from service.core.architecture.config.families.per_layer import PER_LAYER_FAMILIES
+from service.core.architecture.config.families.rwkv import RWKV_FAMILIES
 from service.core.architecture.config.families.shortcut import SHORTCUT_FAMILIES
 from service.core.architecture.config.families.sparse import SPARSE_FAMILIES
+from service.core.architecture.config.families.step import STEP_FAMILIES
 from service.core.architecture.config.families.unknown import UNKNOWN_FAMILY
 from service.core.architecture.config.family import Family
 
@@ -27,6 +30,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **LLAMA_LIKE_FAMILIES,
         **LAYER_NORMED_FAMILIES,
         **SPARSE_FAMILIES,
+        **ERNIE_VL_FAMILIES,
         **LATENT_FAMILIES,
         **HYBRID_FAMILIES,
         **GEMMA3N_FAMILIES,
@@ -34,6 +38,8 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **PER_LAYER_FAMILIES,
         **CHOSEN_BLOCKS_FAMILIES,
         **SHORTCUT_FAMILIES,
+        **RWKV_FAMILIES,
+        **STEP_FAMILIES,
         **ENCODER_FAMILIES,
     }
 )

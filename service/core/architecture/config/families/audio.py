@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from service.core.architecture.config.families.conformer import PHI4_AUDIO, phi4_audio
 from service.core.architecture.config.families.seq2seq import audio_encoder, layers_of, stack_of
 from service.core.architecture.config.fields import MAX_LAYERS, Fields
 from service.core.architecture.config.parts import linear, norm
@@ -23,6 +24,8 @@ AudioReader: TypeAlias = Callable[[Fields, int], AudioEncoder]
 _QWEN2_POOLED = 2
 #: Positions that Voxtral and GLM-ASR join to one.
 _JOINED = 4
+#: Width between the projections of Step-Audio 2 (modeling_step_audio_2.py, Adaptor).
+_STEP_AUDIO_INNER = 2048
 #: Frames of a spectrogram in a second (WhisperFeatureExtractor, hop_length 160 at 16 kHz).
 _FRAMES_PER_S = 100.0
 #: Convolutions of Qwen3's audio encoder, each of 3 × 3 with a step of two.
@@ -77,6 +80,27 @@ def _flamingo(fields: Fields, text_hidden: int) -> AudioEncoder:
     encoder = audio_encoder(_renamed(fields))
     projector = _two(encoder.hidden_size, text_hidden, text_hidden, bias=True)
     return AudioEncoder(encoder, _QWEN2_POOLED, projector)
+
+
+def _step_audio(fields: Fields, text_hidden: int) -> AudioEncoder:
+    """Step-Audio 2: pairs of positions are averaged, then joined by a convolution."""
+    width = fields.size("n_audio_state")
+    encoder = audio_encoder(
+        fields.replaced(
+            d_model=width,
+            encoder_layers=fields.size("n_audio_layer", MAX_LAYERS),
+            encoder_attention_heads=fields.size("n_audio_head"),
+            encoder_ffn_dim=4 * width,
+            num_mel_bins=fields.size("n_mels"),
+            max_source_positions=fields.size("n_audio_ctx"),
+        )
+    )
+    taps = fields.size("kernel_size", 1000)
+    projector = linear(
+        "adapter.conv", TensorClass.OTHER, taps * width, width, Shard.REPLICATED, bias=True
+    )
+    projector += _two(width, _STEP_AUDIO_INNER, text_hidden, bias=True)
+    return AudioEncoder(encoder, _JOINED, projector)
 
 
 def _glm(fields: Fields, text_hidden: int) -> AudioEncoder:
@@ -156,6 +180,14 @@ _QWEN3_ASR: Mapping[str, object] = {
     "n_window": 50,
     "downsample_hidden_size": 480,
 }
+_STEP_AUDIO: Mapping[str, object] = {
+    "n_mels": 128,
+    "n_audio_ctx": 1500,
+    "n_audio_state": 1280,
+    "n_audio_head": 20,
+    "n_audio_layer": 32,
+    "kernel_size": 3,
+}
 _QWEN25_OMNI = {**_WHISPER_LARGE, "n_window": 100}
 _QWEN3_OMNI = {**_WHISPER_LARGE, "n_window": 50, "downsample_hidden_size": 480}
 
@@ -167,6 +199,9 @@ AUDIO_ENCODERS: Mapping[str, tuple[AudioReader, Mapping[str, object]]] = {
     "musicflamingo": (_flamingo, _WHISPER_LARGE),
     "glmasr": (_glm, _WHISPER_LARGE),
     "qwen3_asr": (_qwen3, _QWEN3_ASR),
+    "step_audio_2": (_step_audio, _STEP_AUDIO),
+    "phi4mm": (phi4_audio, PHI4_AUDIO),
+    "phi4_multimodal": (phi4_audio, PHI4_AUDIO),
     "qwen2_5_omni": (_qwen25_omni, _QWEN25_OMNI),
     "qwen2_5_omni_thinker": (_qwen25_omni, _QWEN25_OMNI),
     "qwen3_omni_moe": (_qwen3, _QWEN3_OMNI),

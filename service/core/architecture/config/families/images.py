@@ -29,6 +29,8 @@ _MINIMAX_PIXELS = 451_584
 _KIMI_PATCHES, _KIMI_SIDE = 16_384, 512
 #: Tiles beside the overview that InternVL divides an image into, and the patches it joins.
 _INTERN_TILES, _INTERN_JOINED = 12, 4
+#: Slices beside the overview that MiniCPM-V divides an image into, their sides, and their tokens.
+_MINICPM_SLICES, _MINICPM_SIDE, _MINICPM_TOKENS = 9, 448, 64
 #: Tokens that Gemma 3 makes of an image, however large.
 _GEMMA3_TOKENS = 256
 #: Tokens of an image in Gemma 4 unless its processor is told otherwise.
@@ -132,6 +134,13 @@ def _intern(fields: Fields) -> ImageEncoder:
     return _encoder(fields, (tile + 1) * tiles, max(tile // _INTERN_JOINED, 1) * tiles)
 
 
+def _minicpm(fields: Fields) -> ImageEncoder:
+    # Which slices an image gets depends on the ratio of its sides, so that there is no grid.
+    slices = _MINICPM_SLICES + 1
+    patches = (_MINICPM_SIDE // fields.size("patch_size", _MOST)) ** 2
+    return _encoder(fields, max(patches, 1) * slices, _MINICPM_TOKENS * slices)
+
+
 def _pixtral(fields: Fields) -> ImageEncoder:
     side, patch = _side(fields), fields.size("patch_size", _MOST)
     # Each row of tokens ends with one that says so.
@@ -182,6 +191,8 @@ IMAGES: Mapping[str, ImageReader] = {
     "paligemma": _whole,
     "internvl": _intern,
     "internvl_chat": _intern,
+    "minicpmv": _minicpm,
+    "minicpmo": _minicpm,
     "llama4": _llama4,
     "mllama": _mllama,
 }

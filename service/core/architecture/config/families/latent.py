@@ -19,12 +19,13 @@ from service.core.architecture.config.fields import MAX_LAYERS, Fields
 from service.core.architecture.config.parts import (
     dense,
     experts,
+    grouped_attention,
     latent_attention,
     linear,
     shared_experts_width,
 )
 from service.core.architecture.config.schedules import LayerKinds, dense_first, layer_types
-from service.core.architecture.model import LatentAttention
+from service.core.architecture.model import LatentAttention, Mixer
 from service.core.architecture.tensors import Shard, TensorClass
 
 _LATENT_DEFAULTS: Mapping[str, object] = {
@@ -34,9 +35,22 @@ _LATENT_DEFAULTS: Mapping[str, object] = {
     "kv_lora_rank": 512,
 }
 
+_WITHOUT_LATENTS = grouped_attention()["full"]
+
+
+def _latent_or_plain(fields: Fields) -> Mixer:
+    """Latent attention, unless the configuration says that it has none (DeepSeek-VL2-Tiny)."""
+    return (latent_attention if fields.flag("use_mla") else _WITHOUT_LATENTS)(fields)
+
+
 _DEEPSEEK_V2 = Family(
-    defaults={**_LATENT_DEFAULTS, "q_lora_rank": 1536, "first_k_dense_replace": 0},
-    mixers={"full": latent_attention},
+    defaults={
+        **_LATENT_DEFAULTS,
+        "q_lora_rank": 1536,
+        "first_k_dense_replace": 0,
+        "use_mla": True,
+    },
+    mixers={"full": _latent_or_plain},
     feed_forwards={"dense": dense(), "experts": experts(shared_width=shared_experts_width)},
     feed_forward_schedule=dense_first,
 )
@@ -211,6 +225,7 @@ _MISTRAL4 = Family(
 
 LATENT_FAMILIES: Mapping[str, Family] = {
     "deepseek_v2": _DEEPSEEK_V2,
+    "deepseek_vl_v2": _DEEPSEEK_V2,
     "deepseek_v3": _DEEPSEEK_V3,
     "deepseek_v32": _DEEPSEEK_V32,
     "kimi_k2": _DEEPSEEK_V3,

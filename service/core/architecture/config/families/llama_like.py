@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from service.core.architecture.config.family import PRE_NORMS, Family
-from service.core.architecture.config.fields import Fields
+from service.core.architecture.config.fields import MAX_LAYERS, Fields
 from service.core.architecture.config.parts import (
     AttentionBuilder,
     cross_attention,
     dense,
     grouped_attention,
+    head_dim,
+    kv_head_count,
+    linear,
     norm,
     stated_width,
     vector,
@@ -137,6 +140,31 @@ _PHI3 = Family(
     feed_forwards={"dense": dense(names=("gate_up_proj", "down_proj"), fused_gate=True)},
     mixer_schedule=windowed(),
 )
+
+
+def _adapters(fields: Fields) -> tuple[Tensor, ...]:
+    """Phi-4-multimodal's adapters of all projections, for images and for speech."""
+    hidden, layers = fields.size("hidden_size"), fields.size("num_hidden_layers", MAX_LAYERS)
+    heads, width = fields.size("num_attention_heads"), head_dim(fields)
+    inner = fields.size("intermediate_size")
+    tensors: tuple[Tensor, ...] = ()
+    for key in ("vision_lora", "speech_lora"):
+        section = fields.section(key, {})
+        rank = None if section is None else section.optional_size("r")
+        if rank is None:
+            continue
+        for name, inputs, outputs in (
+            ("qkv_proj", hidden, (heads + 2 * kv_head_count(fields)) * width),
+            ("o_proj", heads * width, hidden),
+            ("gate_up_proj", hidden, 2 * inner),
+            ("down_proj", inner, hidden),
+        ):
+            kind, whole = TensorClass.OTHER, Shard.REPLICATED
+            tensors += linear(f"{key}.{name}.A", kind, inputs, rank, whole, copies=layers)
+            tensors += linear(f"{key}.{name}.B", kind, rank, outputs, whole, copies=layers)
+    return tensors
+
+
 _OLMO = Family(mixers=OPTIONAL_BIAS, norm_weight=False)
 _OLMO2 = Family(
     mixers=grouped_attention(
@@ -297,6 +325,8 @@ LLAMA_LIKE_FAMILIES: Mapping[str, Family] = {
     "qwen": _QWEN,
     "qwen2": _QWEN2,
     "qwen2_vl": _QWEN2,
+    "step_audio_2": _QWEN2,
+    "step_audio_2_text": _QWEN2,
     "qwen2_vl_text": _QWEN2,
     "qwen2_5_vl": _QWEN2,
     "qwen2_5_omni_text": _QWEN2,
@@ -309,6 +339,8 @@ LLAMA_LIKE_FAMILIES: Mapping[str, Family] = {
     "gemma3": _GEMMA3,
     "gemma3_text": _GEMMA3,
     "phi3": _PHI3,
+    "phi4_multimodal": _PHI3,
+    "phi4mm": replace(_PHI3, extra_tensors=_adapters),
     "olmo": _OLMO,
     "olmo2": _OLMO2,
     "olmo3": _OLMO3,

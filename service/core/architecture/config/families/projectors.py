@@ -168,12 +168,52 @@ def _minicpm(section: Fields, whole: Fields, text_hidden: int) -> tuple[Tensor, 
     )
 
 
+def _resampled(section: Fields, whole: Fields, text_hidden: int) -> tuple[Tensor, ...]:
+    """MiniCPM-V 2 to 4.5: learned queries attend to the patches of each slice."""
+    queries = whole.size("query_num", 100_000)
+    width, copies = section.size("hidden_size"), 2
+    return (
+        vectors("query", queries * text_hidden),
+        *projection("vision.kv_proj", width, text_hidden, bias=False),
+        *projection("vision.attn.kv", text_hidden, text_hidden, bias=True, copies=copies),
+        *projection("attn.q_and_out", text_hidden, text_hidden, bias=True, copies=copies),
+        *norm("ln_q", text_hidden, bias=True),
+        *norm("ln_kv", text_hidden, bias=True),
+        *norm("ln_post", text_hidden, bias=True),
+        *projection("proj", text_hidden, text_hidden, bias=False),
+    )
+
+
+def _deepseek_vl2(section: Fields, whole: Fields, text_hidden: int) -> tuple[Tensor, ...]:
+    """DeepSeek-VL2: 2 × 2 patches joined and projected twice; learned tokens between tiles."""
+    sizes = whole.section("projector_config", _DEEPSEEK_VL2) or Fields({}, _DEEPSEEK_VL2)
+    merged = section.size("hidden_size") * sizes.size("downsample_ratio", _MERGED) ** 2
+    inner = text_hidden * sizes.size("mlp_ratio", _MERGED)
+    return (
+        *_two(merged, inner, text_hidden),
+        vectors("image_newline", text_hidden),
+        vectors("view_seperator", text_hidden),
+    )
+
+
+def _phi4(section: Fields, whole: Fields, text_hidden: int) -> tuple[Tensor, ...]:  # noqa: ARG001
+    """Phi-4-multimodal: 2 × 2 patches are averaged and projected twice."""
+    width = section.size("hidden_size")
+    return (
+        *_two(width, text_hidden, text_hidden),
+        vectors("glb_GN", width),
+        vectors("sub_GN", width),
+    )
+
+
 def _colmodern(section: Fields, whole: Fields, text_hidden: int) -> tuple[Tensor, ...]:
     """ModernVBERT: neighbouring patches are joined and projected once."""
     merged = section.size("hidden_size") * whole.size("pixel_shuffle_factor", _MERGED) ** 2
     return projection("modality_projection", merged, text_hidden, bias=False)
 
 
+_DEEPSEEK_VL2: Mapping[str, object] = {"downsample_ratio": 2, "mlp_ratio": 1}
+_QUERIES: Mapping[str, object] = {"query_num": 64}
 _LLAVA: Mapping[str, object] = {"multimodal_projector_bias": True}
 _INTERN: Mapping[str, object] = {"downsample_ratio": 0.5}
 _SHUFFLED: Mapping[str, object] = {"scale_factor": 2}
@@ -221,5 +261,10 @@ JOINED: Mapping[str, Joined] = {
     ),
     "minicpmv4_6": Joined("minicpmv4_6_vision", _minicpm, {"merger_times": 1}),
     "minicpmv4_7": Joined("minicpmv4_6_vision", _minicpm, {"merger_times": 1}),
+    "minicpmv": Joined("siglip_vision_model", _resampled, _QUERIES),
+    "minicpmo": Joined("siglip_vision_model", _resampled, _QUERIES),
+    "deepseek_vl_v2": Joined("siglip_so400m", _deepseek_vl2, {}),
+    "phi4mm": Joined("siglip_so400m_448", _phi4, {}),
+    "phi4_multimodal": Joined("siglip_so400m_448", _phi4, {}),
     "modernvbert": Joined("siglip_vision_model", _colmodern, {"pixel_shuffle_factor": 4}),
 }

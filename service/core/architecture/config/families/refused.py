@@ -16,7 +16,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
         *("nemotron_labs_diffusion", "fast_dllm", "wedlm"),
     ),
     "is a recurrent network whose state is that of RWKV, which is not computed": (
-        *("rwkv", "rwkv5", "rwkv6", "rwkv6qwen2", "rwkv7", "rwkv_hybrid"),
+        *("rwkv", "rwkv5", "rwkv6qwen2", "rwkv_hybrid"),
     ),
     "has linear recurrences of a kind that is not computed": (
         *("xlstm", "retnet", "gla", "hgrn", "hgrn2", "delta_net", "gated_deltanet", "mega"),
@@ -36,8 +36,8 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "has layers of a kind that is not computed": (
         *("doge", "jetmoe", "longcat_flash_ngram", "muse_spark", "nanochat", "cpmant"),
         *("openai-gpt", "gpt_neox_japanese"),
-        *("switch_transformers", "arctic", "step3_vl"),
-        *("blt", "ernie4_5_moe_vl", "ernie4_5_vl_moe", "nemotron_flash", "gemma4_assistant"),
+        *("switch_transformers", "arctic"),
+        *("blt", "nemotron_flash", "gemma4_assistant"),
         *("lfm3", "inkling_text", "inkling_mm_model", "inkling2", "inkling2_text"),
     ),
     "encodes text by attention or embeddings of a kind that is not computed": (

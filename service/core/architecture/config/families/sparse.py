@@ -63,7 +63,7 @@ def _interleaved_experts(fields: Fields, layers: int) -> LayerKinds:
     return tuple("experts" if (layer + 1) % step == 0 else "dense" for layer in range(layers))
 
 
-def _ernie_experts(fields: Fields, layers: int) -> LayerKinds:
+def ernie_experts(fields: Fields, layers: int) -> LayerKinds:
     """Experts from a first to a last layer, each ``moe_layer_interval``."""
     first = fields.count("moe_layer_start_index", MAX_LAYERS)
     last = fields.optional_size("moe_layer_end_index", MAX_LAYERS, minimum=-1)
@@ -247,7 +247,7 @@ _LLAMA4 = Family(
     mixer_schedule=layer_types(_rotary_layers_chunked),
     feed_forward_schedule=_interleaved_experts,
 )
-_ERNIE_MOE = Family(
+ERNIE_MOE = Family(
     defaults={
         "tie_word_embeddings": True,
         "num_key_value_heads": 4,
@@ -263,8 +263,9 @@ _ERNIE_MOE = Family(
         "dense": dense(bias="use_bias"),
         "experts": experts(correction_bias=True, shared_width=shared_experts_width),
     },
-    feed_forward_schedule=_ernie_experts,
+    feed_forward_schedule=ernie_experts,
 )
+
 
 _HUNYUAN_MOE = Family(
     defaults={"num_experts": 64, "num_experts_per_tok": 8, "n_shared_experts": 1},
@@ -448,7 +449,7 @@ SPARSE_FAMILIES: Mapping[str, Family] = {
     "dbrx": _DBRX,
     "llama4": _LLAMA4,
     "llama4_text": _LLAMA4,
-    "ernie4_5_moe": _ERNIE_MOE,
+    "ernie4_5_moe": ERNIE_MOE,
     "hunyuan_v1_moe": _HUNYUAN_MOE,
     "exaone_moe": _EXAONE_MOE,
     "solar_open": _SOLAR_OPEN,

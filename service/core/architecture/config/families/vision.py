@@ -11,6 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from service.core.architecture.config.families.compound_towers import (
+    ERNIE_VISION,
+    STEP3_VISION,
+    STEP37_VISION,
+    deepseek_ocr_vision,
+    ernie_vision,
+    step3_vision,
+    step37_vision,
+)
 from service.core.architecture.config.families.images import IMAGES
 from service.core.architecture.config.families.projectors import JOINED
 from service.core.architecture.config.families.tower_parts import (
@@ -387,6 +396,11 @@ VISION_TOWERS: Mapping[str, tuple[VisionBuilder, Mapping[str, object]]] = {
             "vision_output_dim": 4096,
         },
     ),
+    "deepseek_ocr": (deepseek_ocr_vision, {}),
+    "ernie4_5_moe_vl": (ernie_vision, ERNIE_VISION),
+    "ernie4_5_vl_moe": (ernie_vision, ERNIE_VISION),
+    "step3p7": (step37_vision, STEP37_VISION),
+    "step3_vl": (step3_vision, STEP3_VISION),
     "mllama": (
         mllama_vision,
         {
@@ -405,8 +419,11 @@ VISION_TOWERS: Mapping[str, tuple[VisionBuilder, Mapping[str, object]]] = {
 
 def _plain(fields: Fields) -> Fields:
     """The section with the tower's own widths under the usual keys, where it has other ones."""
-    if fields.has("embed_dim"):
-        fields = fields.replaced(hidden_size=fields.size("embed_dim"))
+    for name in ("embed_dim", "width"):
+        if fields.has(name):
+            fields = fields.replaced(hidden_size=fields.size(name))
+    if fields.has("layers"):
+        fields = fields.replaced(num_hidden_layers=fields.size("layers", MAX_LAYERS))
     ratio = fields.ratio("mlp_ratio", 64.0)
     if ratio is None:
         return fields

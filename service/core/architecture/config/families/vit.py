@@ -187,6 +187,14 @@ _VIT_BASE: Mapping[str, object] = {
 }
 _SMALL_IMAGE: Mapping[str, object] = {**_VIT_BASE, "image_size": 224}
 _SIGLIP_DEFAULTS = {**_SMALL_IMAGE, "patch_size": 16, "vision_use_head": True}
+_SO400M: Mapping[str, object] = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "image_size": 384,
+    "patch_size": 14,
+    "vision_use_head": True,
+}
 _MINICPM = VisionTransformer({**_SMALL_IMAGE, "patch_size": 16}, merger=True)
 _IDEFICS3 = VisionTransformer({**_SMALL_IMAGE, "hidden_size": 1152, "patch_size": 32})
 
@@ -199,6 +207,10 @@ TOWERS: Mapping[str, VisionTransformer] = {
         outer_norms=2,
     ),
     "siglip_vision_model": VisionTransformer(_SIGLIP_DEFAULTS, pooling_head="vision_use_head"),
+    "siglip_so400m": VisionTransformer(_SO400M, pooling_head="vision_use_head"),
+    "siglip_so400m_448": VisionTransformer(
+        {**_SO400M, "image_size": 448}, pooling_head="vision_use_head"
+    ),
     "siglip2_vision_model": VisionTransformer(
         {**_SIGLIP_DEFAULTS, "num_patches": 256},
         positions=_stated_positions("num_patches"),
