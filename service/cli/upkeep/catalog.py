@@ -32,6 +32,8 @@ catalog_app.add_typer(refresh_app, name="refresh")
 
 #: Stands for the database's newest revision where a state of the catalog is asked for.
 NEWEST = "newest"
+#: Columns of a table that nobody's terminal bounds.
+_WIDE = 200
 _FORMS: dict[str, Form] = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".csv": "csv"}
 
 State = Annotated[
@@ -211,11 +213,13 @@ def refresh_prices(
     from service.catalog.snapshot import snapshot_from_documents
     from service.prices.refresh import PROVIDERS
 
-    asked = tuple(dict.fromkeys(provider or PROVIDERS))
+    asked = tuple(dict.fromkeys(name.casefold() for name in provider or PROVIDERS))
     unknown = [name for name in asked if name not in PROVIDERS]
     if unknown:
         known = ", ".join(PROVIDERS)
-        raise typer.BadParameter(f"{unknown[0]} has no price list to ask; known are {known}")
+        raise typer.BadParameter(
+            f"{unknown[0]} has no price list to ask; known are {known}", param_hint="--provider"
+        )
     folder = Settings().catalog_directory
     snapshot = snapshot_from_documents(_files(folder), 0)
     failed = asyncio.run(_refresh(asked, snapshot, None if dry_run else folder / "offers"))
@@ -254,7 +258,8 @@ async def _refresh(
 def staleness(
     state: State = None,
     year: Annotated[
-        int | None, typer.Option(help="Reference year; default: the current year.")
+        int | None,
+        typer.Option(min=1990, max=2200, help="Reference year; default: the current year."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail if there are any.")] = False,
 ) -> None:
@@ -265,11 +270,13 @@ def staleness(
 
     present = year or datetime.now(UTC).year
     found = sorted(stale_figures(_state(state), present), key=lambda one: (one.year, one.entry_id))
-    table = Table("of", "good for", "collection", Column("entry", no_wrap=True), "figure")
+    names = ("of", "good for", "collection", "entry", "figure")
+    table = Table(*(Column(name, no_wrap=True) for name in names))
     for one in found:
         life = f"{one.shelf_life_years:g} years"
         table.add_row(str(one.year), life, one.collection, one.entry_id, one.name)
-    Console().print(table)
+    # Into a file or another program, at its full width.
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     notices.print(f"{len(found)} are past their shelf life in {present}.")
     if found and strict:
         raise typer.Exit(REFUSED)

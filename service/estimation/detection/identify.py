@@ -210,15 +210,14 @@ def _listed(name: str) -> Iterator[str]:
 def _accelerators(
     device: Device, count: int, host: Host, snapshot: CatalogSnapshot, remarks: list[str]
 ) -> DetectedAccelerators:
-    index = snapshot.references["accelerators"]
     could_be = _candidates(device, snapshot)
     entries = [snapshot.accelerators[entry_id] for entry_id in could_be]
     fitting = _of_memory(entries, _memory_bytes(device, host, entries))
     if not could_be:
-        fitting_ids = list(index.suggestions(device.name))
+        fitting_ids = _alike(device, host, snapshot)
+        like = f", or take one that is like it: {', '.join(fitting_ids)}" if fitting_ids else ""
         remarks.append(
-            f"the catalog has no {device.name}; describe it in the request as an object, or take "
-            "one that is like it"
+            f"the catalog has no {device.name}; describe it in the request as an object{like}"
         )
     elif len(fitting) == 1:
         fitting_ids = [fitting[0].id]
@@ -235,6 +234,17 @@ def _accelerators(
         "memory_bytes": device.memory_bytes,
         "power_limit_w": device.power_limit_w,
     }
+
+
+def _alike(device: Device, host: Host, snapshot: CatalogSnapshot) -> list[str]:
+    """Entries with names like that of a device; of a processor those with the host's memory."""
+    processor = _processor(host)
+    alone = processor is not None and processor.name == device.name
+    return [
+        entry_id
+        for entry_id in snapshot.references["accelerators"].suggestions(device.name)
+        if not alone or snapshot.accelerators[entry_id].value.unified_memory
+    ]
 
 
 def _memory_bytes(device: Device, host: Host, entries: Iterable[Entry[Accelerator]]) -> int | None:

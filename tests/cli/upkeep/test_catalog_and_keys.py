@@ -56,7 +56,9 @@ def test_what_is_past_its_shelf_life(run):
     told = run("catalog", "staleness", "--year", "2028", "--strict")
     assert told.exit_code == 1
     assert "country/SE" in told.stdout
+    assert "grid_gco2e_per_kwh" in told.stdout, "names are whole where no terminal is"
     assert run("catalog", "staleness", "--year", "2024", "--strict").exit_code == 0
+    assert run("catalog", "staleness", "--year", "12").exit_code == 2
 
 
 def test_bringing_in_a_file_and_looking_at_the_difference(run, tmp_path, folder):
@@ -199,3 +201,4 @@ def test_a_provider_without_a_list_cannot_be_refreshed(headroom):
     outcome = headroom("catalog", "refresh", "prices", "--provider", "hetzner")
     assert outcome.status == 2
     assert "no price list to ask" in outcome.complaints
+    assert "known are aws" in " ".join(outcome.complaints.split())

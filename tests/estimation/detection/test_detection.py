@@ -303,3 +303,13 @@ def test_nothing_at_all(packaged_snapshot: CatalogSnapshot) -> None:
     assert found["accelerators"] == []
     assert found["request"] is None
     assert found["remarks"] == ["no tool named an accelerator or a processor"]
+
+
+def test_a_processor_is_like_processors(packaged_snapshot: CatalogSnapshot) -> None:
+    """Not like an accelerator of the same maker whose name has a word in common."""
+    text = "Architecture: x86_64\nVendor ID: AuthenticAMD\nModel name: AMD EPYC\nSocket(s): 1\n"
+    found = detect({"lscpu": text}, packaged_snapshot)
+    near = found["accelerators"][0]["candidates"]
+    assert near
+    assert all(name.startswith("amd-epyc") for name in near)
+    assert ", ".join(near) in found["remarks"][0]
