@@ -51,6 +51,14 @@ def number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def counted(count: float) -> str:
+    """A count of three digits, with millions, billions and trillions by name."""
+    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if count >= size:
+            return f"{number(count / size)} {word}"
+    return number(count)
+
+
 def gigabytes(size_bytes: float) -> str:
     """Bytes as gigabytes (1e9 bytes) of three digits, or as GiB for those who chose that."""
     value, unit = in_gigabytes(size_bytes)

@@ -15,7 +15,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.catalog.listing import Listing, entry_answer, list_entries
 from service.estimation.catalog.offers import OfferQuery, list_offers
 from service.estimation.detail import SMALL
-from service.estimation.formatting import gigabytes, number
+from service.estimation.formatting import counted, gigabytes, number
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.rejection import Rejected
 from service.estimation.requests import MemoryInferenceRequest, PrecisionRequest
@@ -300,15 +300,7 @@ def _derived(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     ):
         value = derived.get(name)
         if isinstance(value, int):
-            yield words, _count(value)
-
-
-def _count(value: float) -> str:
-    """A count in words: billions and millions by name."""
-    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
-        if value >= size:
-            return f"{number(value / size)} {word}"
-    return number(value)
+            yield words, counted(value)
 
 
 def _requirements(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -439,7 +431,7 @@ _COLUMNS: Mapping[str, tuple[tuple[str, Cell], ...]] = {
     ),
     "models": (
         ("Published by", _stated("organisation")),
-        ("Parameters", lambda entry, _: _count(entry.value.total_parameters)),
+        ("Parameters", lambda entry, _: counted(entry.value.total_parameters)),
         ("Licence", _stated("licence")),
         ("Released", _stated("release_year")),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.plans.requests import (
@@ -131,12 +131,21 @@ class TrafficPageRequest(PlanQuestion):
     wait_percent: float = Field(0.0, ge=0.0, le=100.0)
     """Requests that can wait for a cleaner grid."""
     wait_hours: float = Field(6.0, ge=0.0, le=168.0)
+    generation: str | None = Field(None, max_length=12_000)
+    """What plants under contract generate in each part of the day, in any unit; no contract where
+    this is empty."""
+    contracted_percent: float = Field(100.0, gt=0.0, le=10_000.0)
+    """What they generate in the day over what is consumed in it."""
+    gco2e_per_kwh: float = Field(0.0, ge=0.0, le=5000.0)
+    """Emissions of what they generate."""
     reserve_percent: float = Field(20.0, ge=0.0, le=95.0)
     spare_copies: int = Field(0, ge=0, le=1000)
 
-    @field_validator("rates")
+    @field_validator("rates", "generation")
     @classmethod
-    def _numbers(cls, given: str) -> str:
+    def _numbers(cls, given: str | None) -> str | None:
+        if given is None:
+            return None
         parts = [part.strip() for part in given.replace(";", ",").replace("\n", ",").split(",")]
         try:
             counted = [float(part) for part in parts if part]
@@ -146,10 +155,18 @@ class TrafficPageRequest(PlanQuestion):
             raise ValueError("must be between 1 and 1,440 numbers, one for each part of the day")
         return ",".join(f"{one:g}" for one in counted)
 
+    @field_validator("generation")
+    @classmethod
+    def _as_many_as_rates(cls, given: str | None, info: ValidationInfo) -> str | None:
+        rates = info.data.get("rates")
+        if given is not None and rates is not None and given.count(",") != rates.count(","):
+            raise ValueError(f"must be {rates.count(',') + 1} numbers, as many as there are rates")
+        return given
+
     @property
     def plan(self) -> TrafficPlanRequest:
         """The plan that the page shows."""
-        rates = [float(one) for one in self.rates.split(",")]
+        rates = _numbers_of(self.rates)
         return TrafficPlanRequest.model_validate(
             {
                 "deployment": self.unit,
@@ -161,6 +178,13 @@ class TrafficPageRequest(PlanQuestion):
                     "within_s": self.wait_hours * 3_600.0,
                 }
                 if self.wait_percent
+                else None,
+                "contract": {
+                    "generation": _numbers_of(self.generation),
+                    "contracted_ratio": self.contracted_percent / 100.0,
+                    "gco2e_per_kwh": self.gco2e_per_kwh,
+                }
+                if self.generation
                 else None,
                 "start_s": self.start_s,
                 "reserve_ratio": self.reserve_percent / 100.0,
@@ -202,3 +226,8 @@ class SitePageRequest(PlanQuestion):
                 },
             }
         )
+
+
+def _numbers_of(text: str) -> list[float]:
+    """Numbers that a field lists."""
+    return [float(one) for one in text.split(",")]

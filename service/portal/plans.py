@@ -262,13 +262,15 @@ def _traffic(answer: Any, request: TrafficPageRequest, snapshot: CatalogSnapshot
             *(
                 [
                     f"Starting and stopping copies with the traffic takes {number(100.0 * less)}% "
-                    "of the accelerator hours of running as many as the busiest part needs all day."
+                    "of the accelerator hours that running the most of them all day would take."
                 ]
                 if less is not None and request.scaling == "each-interval"
                 else []
             ),
-            f"They carry {number(100.0 * (1.0 - answer['idle_ratio']))}% of what they could.",
+            f"Over the day, {number(100.0 * (1.0 - answer['idle_ratio']))}% of their capacity is "
+            "used.",
             *_waiting(answer.get("shifting")),
+            *_contracted(answer.get("contract")),
         ),
         chart="Copies by time of day",
         bars=bars(
@@ -300,6 +302,23 @@ def _waiting(shift: Answer | None) -> tuple[str, ...]:
     change = number(100.0 * abs(1.0 - left))
     word = "less" if left <= 1.0 else "more"
     return (f"{moved}% of requests wait for a cleaner grid, which emits {change}% {word}.",)
+
+
+def _contracted(contract: Answer | None) -> tuple[str, ...]:
+    """What generation under contract covers, and what the day emits by contracts."""
+    if contract is None:
+        return ()
+    hourly, yearly = contract["hourly_matched_ratio"], contract["annual_matched_ratio"]
+    told = (
+        f"Contracted plants generate {number(contract['contracted_kwh'])} kWh a day: they cover "
+        f"{number(100.0 * hourly)}% of the electricity at the time it is used, and "
+        f"{number(100.0 * yearly)}% if generation at any time of the year counts."
+    )
+    emitted = contract["hourly_market_kgco2e"]
+    if emitted is None:
+        return (told,)
+    emission = emissions(emitted["value"] * _KG_IN_G)
+    return (told, f"Counted hour by hour under these contracts, the day emits {emission}.")
 
 
 def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> Plan:

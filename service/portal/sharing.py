@@ -15,6 +15,7 @@ from service.estimation.launching.command import start_of
 from service.estimation.recommendations.requests import DecisionLimitsRequest
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import resolve_precision
+from service.estimation.verdict.memory import memory_parts
 from service.estimation.verdict.verdict import Verdict, inference_verdict
 from service.portal.badge import badge, load, refused_badge
 from service.portal.figures import sections
@@ -100,6 +101,8 @@ def share_page(request: PageRequest, snapshot: CatalogSnapshot, home: str) -> st
         headline=verdict.headline,
         asked=_asked(verdict),
         load=load(estimate),
+        files="estimate",
+        preview="preview.png",
         snippets=_snippets(request, estimate, snapshot, home),
         embeds=_embeds(request, verdict, home),
         link=link,
@@ -122,13 +125,21 @@ def estimate_report(request: PageRequest, snapshot: CatalogSnapshot) -> Document
 def preview(request: PageRequest, snapshot: CatalogSnapshot) -> str:
     """What a shared link looks like elsewhere, as SVG of 1200 × 630 pixels."""
     estimate, verdict = _answered(request, snapshot)
+    return preview_of(verdict, load(estimate), _asked(verdict), estimate["memory"])
+
+
+def preview_of(verdict: Verdict, told: str, asked: str, memory: Mapping[str, Any]) -> str:
+    """The picture of a verdict under a load, with the memory that it takes."""
+    parts = memory_parts(memory)
     return rendered(
         "preview.svg",
         lines=_lines(verdict.headline),
-        asked=_asked(verdict),
-        load=load(estimate),
+        asked=asked,
+        load=told,
         figures=[one for one in verdict.figures if one.value is not None][:4],
         status=verdict.status,
+        parts=parts,
+        all_bytes=max(memory["capacity_bytes"], sum(one.size_bytes for one in parts)),
     )
 
 
@@ -146,33 +157,39 @@ def _asked(verdict: Verdict) -> str:
 def _snippets(
     request: PageRequest, estimate: Mapping[str, Any], snapshot: CatalogSnapshot, home: str
 ) -> list[Snippet]:
-    found = []
+    found: list[Snippet] = []
     if request.config is None:
         address = f"{home}v1/estimates/inference?{request.deployment_link()}"
-        found = [
-            Snippet("curl", "curl", "in a terminal", f"curl '{address}'"),
-            Snippet(
-                "python",
-                "Python",
-                "with nothing but the standard library",
-                "import json\nfrom urllib.request import urlopen\n\n"
-                f'with urlopen("{address}") as answer:\n'
-                "    estimate = json.load(answer)\n"
-                'print(estimate["latency"]["ttft_s"])',
-            ),
-            Snippet(
-                "typescript",
-                "TypeScript",
-                "in a browser or Node.js",
-                f'const answer = await fetch("{address}");\n'
-                "const estimate = await answer.json();\n"
-                "console.log(estimate.latency.ttft_s);",
-            ),
-        ]
+        found = ways_to_ask(address, ("latency", "ttft_s"))
     start = _start(estimate, snapshot)
     if start is not None:
         found.append(Snippet("start", "Start command", "on the machine itself", start))
     return found
+
+
+def ways_to_ask(address: str, figure: tuple[str, str]) -> list[Snippet]:
+    """An address of the API for those who ask it again, and print one of its figures."""
+    part, name = figure
+    return [
+        Snippet("curl", "curl", "in a terminal", f"curl '{address}'"),
+        Snippet(
+            "python",
+            "Python",
+            "with nothing but the standard library",
+            "import json\nfrom urllib.request import urlopen\n\n"
+            f'with urlopen("{address}") as answer:\n'
+            "    estimate = json.load(answer)\n"
+            f'print(estimate["{part}"]["{name}"])',
+        ),
+        Snippet(
+            "typescript",
+            "TypeScript",
+            "in a browser or Node.js",
+            f'const answer = await fetch("{address}");\n'
+            "const estimate = await answer.json();\n"
+            f"console.log(estimate.{part}.{name});",
+        ),
+    ]
 
 
 def _start(estimate: Mapping[str, Any], snapshot: CatalogSnapshot) -> str | None:

@@ -33,7 +33,8 @@ def _percent(ratio: float) -> str:
     return f"{number(ratio * 100.0)}%"
 
 
-_TRAINING: Layout = (
+#: The figures of a run that pages and reports show.
+RUN_FIGURES: Layout = (
     (
         "Memory per accelerator",
         (
@@ -133,9 +134,13 @@ _AGAIN = {
 
 
 def training_page(
-    request: TrainingPageRequest, snapshot: CatalogSnapshot, *, answer_only: bool = False
+    request: TrainingPageRequest,
+    snapshot: CatalogSnapshot,
+    *,
+    answer_only: bool = False,
+    home: str = "",
 ) -> str:
-    """The page about a training run, or only its answer."""
+    """The page about a training run, or only its answer; ``home`` is the service's address."""
     estimate = training_estimate(request.estimate, snapshot)
     found = request.with_ids(estimate["deployment"])
     said = training_verdict(estimate, snapshot, found.days, found.usd, own_name(found))
@@ -148,12 +153,13 @@ def training_page(
         "training.html",
         **_form(found.form_fields(), (), snapshot),
         answer_only=answer_only,
+        home=home,
         request=found,
         estimate=estimate,
         verdict=said,
         reasons={figure.id: why(figure, estimate) for figure in said.figures},
         memory=memory_parts(estimate["memory"]),
-        sections=sections(estimate, _TRAINING),
+        sections=sections(estimate, RUN_FIGURES),
         grid=_grid(found, snapshot),
         checkpointing=CHECKPOINTING,
         again=_AGAIN,

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.formatting import gigabytes
+from service.estimation.verdict.memory import memory_parts
 from service.estimation.verdict.verdict import Verdict
 from service.estimation.wording import spoken
-from service.reports.document import Document, Section, Table, Text, renamed
+from service.reports.document import Bar, Bars, Document, Section, Table, Text, renamed
 
 #: A group of figures: its title, and its lines of name, value and interval.
 Group = tuple[str, Sequence[tuple[str, str, str]]]
@@ -17,7 +19,7 @@ _TO_SAY = (
     "Figures are estimates for planning, neither measurements nor a quotation. In nine of ten "
     "cases the measured figure lies in the range beside it.",
     "Prices are list prices, without discounts, taxes, network, storage or staff.",
-    "Before buying, measure with your own model and traffic, and report it: estimates learn.",
+    "Before buying, measure with your own model and load, and report it: estimates learn.",
 )
 
 
@@ -27,13 +29,14 @@ def estimate_document(
     load: str,
     groups: Sequence[Group],
     snapshot: CatalogSnapshot,
+    title: str = "",
 ) -> Document:
     """The document of an estimate.
 
     Parameters
     ----------
     estimate
-        Answer of ``inference_estimate``.
+        Answer of ``inference_estimate`` or ``training_estimate``.
     verdict
         On that estimate.
     load
@@ -42,14 +45,19 @@ def estimate_document(
         All figures that a page shows, in words.
     snapshot
         Holds names.
+    title
+        What stands before the model and its hardware in the title.
     """
     names = verdict.names
     key = tuple((one.name, one.text, one.range_text, one.note) for one in verdict.figures)
     sources = {
         one["id"]: one for entry in estimate["provenance"]["entries"] for one in entry["sources"]
     }
+    memory = estimate["memory"]
+    parts = memory_parts(memory)
+    most_bytes = max(part.size_bytes for part in parts)
     written = Document(
-        title=f"{names.model} on {names.hardware}",
+        title=f"{title} {names.model} on {names.hardware}".strip(),
         subtitle=f"{names.weights}, {names.place}; {load}; catalog revision "
         f"{estimate['catalog_revision']}, engine {estimate['engine_version']}",
         sections=(
@@ -61,7 +69,19 @@ def estimate_document(
                 "The figures",
                 (Table(("Figure", "Estimate", "90 % interval", "Note"), key, "", (1, 2)),),
             ),
-            Section("What limits it", tuple(Text(one) for one in [verdict.limiting] if one)),
+            *([Section("What limits it", (Text(verdict.limiting),))] if verdict.limiting else []),
+            Section(
+                "Memory of one accelerator",
+                (
+                    Bars(
+                        tuple(
+                            Bar(one.name, one.size_bytes / most_bytes, gigabytes(one.size_bytes))
+                            for one in parts
+                        ),
+                        f"Of {gigabytes(memory['capacity_bytes'])}",
+                    ),
+                ),
+            ),
             Section("Before you decide", tuple(Text(one) for one in _TO_SAY)),
             Section(
                 "Appendix: all figures",

@@ -37,6 +37,7 @@ from service.portal import (
     plans,
     rendering,
     sharing,
+    training_sharing,
     training_view,
     views,
 )
@@ -53,6 +54,7 @@ from service.portal.place_map import PlaceRequest, TrainingPlaceRequest
 from service.portal.plan_questions import FleetPageRequest, SitePageRequest, TrafficPageRequest
 from service.portal.questions import PageRequest
 from service.portal.training_questions import TrainingPageRequest
+from service.reports.document import Document
 from service.reports.rendering import as_pdf
 
 router = APIRouter(tags=["page"], include_in_schema=False)
@@ -79,8 +81,8 @@ async def page(http: HttpRequest) -> Response:
 @router.get("/training")
 async def training(http: HttpRequest) -> Response:
     """A form, and what a training run needs and costs."""
-    show, refuse = training_view.training_page, training_view.refused_training_page
-    return await _shown(http, TrainingPageRequest, show, refuse)
+    show = partial(training_view.training_page, home=str(http.base_url))
+    return await _shown(http, TrainingPageRequest, show, training_view.refused_training_page)
 
 
 @router.get("/compare")
@@ -238,38 +240,38 @@ async def training_report(http: HttpRequest) -> Response:
 @router.get("/estimate.pdf")
 async def estimate_pdf(http: HttpRequest) -> Response:
     """The estimate as a report to take to a meeting."""
-    need("pdf")
-    request, snapshot = await _asked(http, PageRequest)
-    content = await beside(
-        http, lambda: as_pdf(_in_units(sharing.estimate_report, request, snapshot))
-    )
-    return Response(content, media_type="application/pdf", headers=_named("estimate.pdf"))
+    return await _estimate_report(http, PageRequest, sharing.estimate_report, "estimate.pdf")
+
+
+@router.get("/training.pdf")
+async def training_pdf(http: HttpRequest) -> Response:
+    """Likewise of a training run."""
+    document = training_sharing.training_report
+    return await _estimate_report(http, TrainingPageRequest, document, "training.pdf")
 
 
 @router.get("/share")
 async def share(http: HttpRequest) -> Response:
     """What can be taken away of an estimate."""
-    show = partial(sharing.share_page, home=str(http.base_url))
+    return await _share(http, PageRequest, sharing.share_page)
 
-    def refuse(_: Any, errors: Iterable[FieldError], __: CatalogSnapshot) -> str:
-        return views.refused_embedded(errors)
 
-    # The preview of the frame is one.
-    return await _shown(http, PageRequest, show, refuse, frames="frame-src 'self'; ")
+@router.get("/training-share")
+async def training_share(http: HttpRequest) -> Response:
+    """Likewise of a training run."""
+    return await _share(http, TrainingPageRequest, training_sharing.training_share_page)
 
 
 @router.get("/preview.png")
 async def preview(http: HttpRequest) -> Response:
     """What a shared link looks like elsewhere."""
-    request, snapshot = await _asked(http, PageRequest)
-    tag = entity_tag(snapshot, http.url.path, request.model_dump_json())
+    return await _preview(http, PageRequest, sharing.preview)
 
-    async def make() -> Response:
-        picture = await beside(http, lambda: _in_units(sharing.preview, request, snapshot))
-        content = await beside_service(http, partial(as_png, picture), "the picture")
-        return Response(content, media_type="image/png")
 
-    return await confirmed_or_awaited(http, tag, make)
+@router.get("/training-preview.png")
+async def training_preview(http: HttpRequest) -> Response:
+    """Likewise of a training run."""
+    return await _preview(http, TrainingPageRequest, training_sharing.training_preview)
 
 
 @router.get("/pictures/{kind}")
@@ -358,6 +360,40 @@ async def _report(http: HttpRequest, model: type[Any], by: Recommender, name: st
     request, snapshot = await _asked(http, model)
     content = await beside(http, lambda: as_pdf(advice.report(request, snapshot, by)))
     return Response(content, media_type="application/pdf", headers=_named(name))
+
+
+async def _estimate_report(
+    http: HttpRequest, model: type[Any], document: Callable[..., Document], name: str
+) -> Response:
+    """An estimate as a file to download."""
+    need("pdf")
+    request, snapshot = await _asked(http, model)
+    content = await beside(http, lambda: as_pdf(_in_units(document, request, snapshot)))
+    return Response(content, media_type="application/pdf", headers=_named(name))
+
+
+async def _share(http: HttpRequest, model: type[Any], show: Callable[..., str]) -> Response:
+    """The page of what can be taken away."""
+
+    def refuse(_: Any, errors: Iterable[FieldError], __: CatalogSnapshot) -> str:
+        return views.refused_embedded(errors)
+
+    shown = partial(show, home=str(http.base_url))
+    # The preview of the frame is one.
+    return await _shown(http, model, shown, refuse, frames="frame-src 'self'; ")
+
+
+async def _preview(http: HttpRequest, model: type[Any], draw: Callable[..., str]) -> Response:
+    """An estimate as a picture for those who share its link."""
+    request, snapshot = await _asked(http, model)
+    tag = entity_tag(snapshot, http.url.path, request.model_dump_json())
+
+    async def make() -> Response:
+        drawing = await beside(http, lambda: _in_units(draw, request, snapshot))
+        content = await beside_service(http, partial(as_png, drawing), "the picture")
+        return Response(content, media_type="image/png")
+
+    return await confirmed_or_awaited(http, tag, make)
 
 
 async def _picture(http: HttpRequest, kind: str, model: type[Any]) -> Response:

@@ -42,6 +42,18 @@ async def test_waiting_for_a_cleaner_grid_is_told(client):
     assert "wait for a cleaner grid" not in (await client.get("/traffic")).text
 
 
+async def test_electricity_under_contract_is_counted_hour_by_hour(client):
+    asked = TrafficPageRequest(rates="2,40,2", generation="0,5,1", contracted_percent=80.0)
+    body = asked.plan.model_dump(mode="json", exclude_defaults=True)
+    contract = (await client.post("/v1/plans/traffic", json=body)).json()["contract"]
+    question = "/traffic?rates=2,40,2&generation=0,5,1&contracted_percent=80"
+    text = " ".join((await client.get(question)).text.split())
+    assert f"they cover {100.0 * contract['hourly_matched_ratio']:.3g}% of the electricity" in text
+    assert "and 80% if generation at any time" in text
+    refused = await client.get("/traffic?rates=2,40,2&generation=0,5")
+    assert "must be 3 numbers, as many as there are rates" in refused.text
+
+
 async def test_a_site_holds_what_the_api_says(client):
     text = (await client.get("/site?accelerator_3=l40s")).text
     body = SitePageRequest(accelerator_3="l40s").plan.model_dump(mode="json", exclude_defaults=True)

@@ -485,6 +485,24 @@ async def test_recommended_runs_can_be_taken_away(client):
     assert all(row["model"] == "inline" and float(row["days"]) <= 3.0 for row in rows)
 
 
+async def test_a_run_can_be_taken_away_as_an_estimate_can(client):
+    text = (await client.get(f"/training?{RUN}")).text
+    page = Page(text)
+    links = {a["href"].partition("?")[0]: a["href"] for a in page.all("a") if "href" in a}
+    headline = re.search(r'<h1 id="verdict"[^>]*>([^<]+)<', text)[1]
+    report = await client.get(f"/{links['training.pdf']}")
+    assert report.content.startswith(b"%PDF")
+    shared = (await client.get(f"/{links['training-share']}")).text
+    assert headline in shared
+    assert Page(shared).well_formed
+    asked = re.search(r"curl &#39;http://test/(v1/estimates/training\?[^&]*.*?)&#39;", shared)[1]
+    assert (await client.get(f"/{html.unescape(asked)}")).status_code == 200
+    assert 'id="start"' in shared
+    preview = re.search(r'og:image" content="http://test/([^"]+)', text)[1]
+    picture = await client.get(f"/{html.unescape(preview)}")
+    assert picture.headers["content-type"] == "image/png"
+
+
 @pytest.mark.parametrize("path", ["/pictures/pareto-front", "/training/pictures/roofline"])
 async def test_pictures_that_no_page_shows_are_not_drawn(path, client):
     assert (await client.get(path)).status_code == 404
