@@ -11,6 +11,12 @@ from service.core.deployment import Parallelism
 #: Vocabulary rows are padded to a multiple of this before they are divided.
 #: Source: vLLM VocabParallelEmbedding, DEFAULT_VOCAB_PADDING_SIZE, 2024.
 VOCABULARY_PADDING_ROWS = 64
+#: What training counts as layers beside the model's own where these do not divide: the embedding
+#: on the first stage, and the head with its loss on the last.
+#: Source: Megatron-LM, account_for_embedding_in_pipeline_split and
+#: account_for_loss_in_pipeline_split, 2024; Grattafiori et al., The Llama 3 Herd of Models, 2024,
+#: section 3.3.2 (126 layers on 16 stages).
+PIPELINE_ENDS = 2
 
 
 def kv_heads(group: LayerGroup) -> int:
@@ -81,6 +87,25 @@ def stage_layer_counts(layer_count: int, pipeline: int) -> tuple[int, ...]:
     for offset in range(remainder):
         counts[-(offset + 2) % pipeline] += 1
     return tuple(counts)
+
+
+def trained_layer_counts(layer_count: int, pipeline: int) -> tuple[int, ...]:
+    """Layers of each pipeline stage in training: alike but for the last, which has what is left.
+
+    Where they divide, or do with embedding and head as layers, these count and all are alike.
+
+    References
+    ----------
+    Megatron-LM, 2025: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split,
+    decoder_last_pipeline_num_layers; Megatron Bridge, recipes/deepseek/deepseek_v3.py, 2025 (61
+    layers on 16 stages: 15 of four, and one beside the loss)
+    """
+    most = ceil(layer_count / pipeline)
+    last = layer_count - (pipeline - 1) * most
+    divides = layer_count % pipeline == 0 or (layer_count + PIPELINE_ENDS) % pipeline == 0
+    if divides or last < 1:
+        return stage_layer_counts(layer_count, pipeline)
+    return (most,) * (pipeline - 1) + (last,)
 
 
 def divisors(number: int) -> list[int]:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from math import ceil
-
+from service.core.architecture.sharding import PIPELINE_ENDS, trained_layer_counts
 from service.core.elementwise import Number
 from service.core.memory.training.settings import TrainingSettings
 
-#: What frameworks count as layers beside the model's own where these do not divide: the embedding
-#: on the first stage, and the head with its loss on the last.
-#: Source: Megatron-LM, account_for_embedding_in_pipeline_split and
-#: account_for_loss_in_pipeline_split, 2024; Grattafiori et al., The Llama 3 Herd of Models, 2024,
-#: section 3.3.2 (126 layers on 16 stages).
-ENDS = 2
 #: Forward, backward for activations and backward for weights take about the same; a schedule that
 #: computes the last while others wait leaves one of the three.
 _ZERO_BUBBLE_PARTS = 3.0
@@ -20,13 +13,13 @@ _ZERO_BUBBLE_PARTS = 3.0
 
 def most_virtual_stages(layers: int, stages: int) -> int:
     """Stages that a rank can have in an interleaved schedule, embedding and head counting, too."""
-    return max(layers // stages, (layers + ENDS) // stages)
+    return max(layers // stages, (layers + PIPELINE_ENDS) // stages)
 
 
 def fills_stages(layers: int, stages: int, virtual_stages: int) -> bool:
     """Whether layers, or layers with embedding and head, fill stages of a rank alike."""
     parts = stages * virtual_stages
-    return stages > 1 and (layers % parts == 0 or (layers + ENDS) % parts == 0)
+    return stages > 1 and (layers % parts == 0 or (layers + PIPELINE_ENDS) % parts == 0)
 
 
 def slowest_stage_ratio(layers: int, stages: int, head_ratio: float) -> float:
@@ -35,20 +28,16 @@ def slowest_stage_ratio(layers: int, stages: int, head_ratio: float) -> float:
     Parameters
     ----------
     layers, stages
-        Layers of the model and stages of the pipeline. Layers are divided evenly; where they do not
-        divide but would with embedding and head as layers, these count as such; else some stages
-        have one more than others, and the last is not among these.
+        Layers of the model and stages of the pipeline, divided as
+        :func:`~service.core.architecture.sharding.trained_layer_counts` says.
     head_ratio
         Share of the model's products that are the head's, which the last stage has [-].
     """
     if stages == 1:
         return 1.0
-    most, last = ceil(layers / stages), layers // stages
-    if layers % stages and (layers + ENDS) % stages == 0:
-        most = (layers + ENDS) // stages
-        last = most - 1
+    counts = trained_layer_counts(layers, stages)
     layer_ratio = (1.0 - head_ratio) / layers
-    return stages * max(most * layer_ratio, last * layer_ratio + head_ratio)
+    return stages * max(max(counts) * layer_ratio, counts[-1] * layer_ratio + head_ratio)
 
 
 def filling_ratio(settings: TrainingSettings, stages: int) -> float:

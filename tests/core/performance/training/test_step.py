@@ -203,8 +203,10 @@ def test_the_pipeline_bubble_is_the_published_share_where_stages_are_alike():
         (126, 16, 0.005, 16 * 8 * 0.995 / 126),
         # 80 layers divide by 8, so that the last stage has the head besides.
         (80, 8, 0.02, 8 * (10 * 0.98 / 80 + 0.02)),
-        # 61 layers fill 16 stages in no way: three stages have three, all others four.
-        (61, 16, 0.0, 16 * 4 / 61),
+        # 61 layers fill 16 stages in no way: the last has one beside the head, all others four.
+        (61, 16, 0.025, 16 * 4 * 0.975 / 61),
+        # 13 layers leave nothing to the last of eight stages: five stages have two.
+        (13, 8, 0.0, 8 * 2 / 13),
         (61, 1, 0.3, 1.0),
     ],
 )
