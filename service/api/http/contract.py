@@ -6,6 +6,7 @@ Nothing of the document is worked out before it is asked for: a service that sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args, get_type_hints
@@ -204,8 +205,8 @@ def query_of(model: type[Request]) -> dict[str, Any]:
     return {_QUERY_OF: model.__name__}
 
 
-def _spelled_query(model: type[Request]) -> list[dict[str, Any]]:
-    schema = model.model_json_schema(ref_template=_REF, schema_generator=_Described)
+def _spelled_query(model: type[Request], schemas: Mapping[str, Any]) -> list[dict[str, Any]]:
+    schema = {**schemas[model.__name__], "$defs": schemas}
     parameters = []
     for name, place in flat_fields(model).items():
         holder = schema
@@ -217,7 +218,7 @@ def _spelled_query(model: type[Request]) -> list[dict[str, Any]]:
                 "name": name,
                 "in": "query",
                 "required": len(place) == 1 and name in schema.get("required", ()),
-                "schema": _scalar(stated, schema),
+                "schema": deepcopy(_scalar(stated, schema)),
                 **_LISTED.get(stated.get("type"), {}),
                 **({"description": stated["description"]} if "description" in stated else {}),
             }
@@ -248,10 +249,12 @@ def document(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is not None:
         return app.openapi_schema
     result = outline(app)
+    requests = _schemas(REQUESTS.values(), "validation")
     for operation in (one for path in result["paths"].values() for one in path.values()):
         asked = operation.pop(_QUERY_OF, None)
         if asked is not None:
-            operation.setdefault("parameters", []).extend(_spelled_query(REQUESTS[asked]))
+            query = _spelled_query(REQUESTS[asked], requests)
+            operation.setdefault("parameters", []).extend(query)
     result["security"] = [{}, {_KEY_SCHEME: []}]
     components = result.setdefault("components", {})
     components["securitySchemes"] = {
@@ -265,7 +268,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     }
     schemas = components.setdefault("schemas", {})
     schemas |= _schemas([*_answers.values(), ProblemDetails, VegaLiteChart], "serialization")
-    schemas |= _schemas(REQUESTS.values(), "validation")
+    schemas |= requests
     _name_engines(result)
     for schema in schemas.values():
         _tell_defaults(schema)
