@@ -225,7 +225,12 @@ def postgres_server_url() -> Iterator[str]:
     # runs as when the tests run as root; and one for all processes of a parallel run.
     directory = Path(tempfile.gettempdir()) / f"headroom-tests-{_run()}"
     server = EmbeddedPostgres(directory)
-    yield server.start()
+    url = server.start()
+    # What a power cut would take is of no worth here, and waiting for the disk takes long.
+    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        execute(url, f"ALTER SYSTEM SET {setting} = off")
+    execute(url, "SELECT pg_reload_conf()")
+    yield url
     server.stop()
     if not (directory / "postgres" / "postmaster.pid").exists():
         shutil.rmtree(directory, ignore_errors=True)
