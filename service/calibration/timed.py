@@ -30,9 +30,6 @@ WIDENINGS = {
     "outside_spread_ratio": 6.0,
     "experts_spread_ratio": 1.5,
 }
-#: Of what priors let levels deviate that were not measured, errors bear out a third, beside a
-#: spread of times of 0.2.
-_UNMEASURED_RATIO = 0.35 / 0.2
 #: Mechanisms by the terms that decide how long they take; all others decide what hosts do.
 _MECHANISM = {
     name: mechanism
@@ -98,11 +95,14 @@ class TimedPart(Part):
 
     ``spent_of`` tells what the time of a row is spent on, by constants; ``widening_id`` is the
     entry that says by what times are less well known, which may be that of a spread itself.
+    Of what priors let levels deviate that were not measured, errors bear out
+    ``unmeasured_ratio``, over the spread of times [-].
     """
 
     rows: Sequence[TimedRow]
     spent_of: Callable[[Any, Mapping[str, float]], Spent]
     widening_id: str
+    unmeasured_ratio: float
 
     @cached_property
     def spent(self) -> list[Spent]:
@@ -211,7 +211,7 @@ class TimedPart(Part):
                     if np.ndim(variance) and whole > 0.0:
                         name = unmeasured_ratio(part, level.kind, mechanism)
                         ratio = float(np.sqrt(weights @ variance / whole))
-                        found[name] = rounded(ratio * _UNMEASURED_RATIO)
+                        found[name] = rounded(ratio * self.unmeasured_ratio)
         return found
 
 

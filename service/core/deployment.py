@@ -269,14 +269,15 @@ class ServingSettings:
     What is left open here is that of no engine in particular: what each starts with, by its
     ``usage_context``, too, is in the catalog. ``reserved_bytes`` is taken on each accelerator by
     other processes, or by workspaces that flags set aside [B]. With ``enforce_eager`` no graphs are
-    captured. ``flash_attention`` says whether attention is fused (None: as the engine does by
-    default), ``limit_mm_per_prompt`` how many images a prompt may hold (None: the engine's own
-    default) [-]. Layers that see everything attend to ``attention_density_ratio`` of it [-].
-    ``engine_version`` is the version that was asked for (None: the newest),
-    ``engine_generation`` the generation of the engine that it belongs to (None: the engine has
-    none). An engine that ``preempts`` takes pages as answers grow; others set room aside for whole
-    answers. ``prompts_apart`` is 1 where a step computes prompts or decodes, and 0 where it does
-    both [-]. The engine drives accelerators by a ``backend`` (None: it has no choice).
+    captured, so that each kernel waits for the host to issue it. ``flash_attention`` says whether
+    attention is fused (None: as the engine does by default), ``limit_mm_per_prompt`` how many
+    images a prompt may hold (None: the engine's own default) [-]. Layers that see everything attend
+    to ``attention_density_ratio`` of it [-]. ``engine_version`` is the version that was asked for
+    (None: the newest), ``engine_generation`` the generation of the engine that it belongs to (None:
+    the engine has none). An engine that ``preempts`` takes pages as answers grow; others set room
+    aside for whole answers. ``prompts_apart`` is 1 where a step computes prompts or decodes, and 0
+    where it does both [-]. The engine drives accelerators by a ``backend`` (None: it has no
+    choice).
     """
 
     memory_utilization_ratio: Number = 0.9

@@ -126,11 +126,12 @@ class RankSteps:
     ones spend beside the work. Kernels of steps with prompts take ``issued_s`` to be issued, beside
     the work and in place of the ``layers_s`` that the overhead has of graphs. Products of experts
     take ``prompt_product_s`` each in them, and tiles of their own where there are
-    ``whole_expert_tiles``. A token moves ``elementwise_bytes_per_token`` besides; weights are
-    widened whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count``
-    kernels, zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
-    ``bucket_ratio`` times as many tokens as there are. ``exposed_ratio`` of the shorter of
-    arithmetic and memory traffic does not overlap with the longer.
+    ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all are issued as those. A
+    token moves ``elementwise_bytes_per_token`` besides; weights are widened whole from
+    ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels, zero where
+    nobody counted them, and starts in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as
+    many tokens as there are. ``exposed_ratio`` of the shorter of arithmetic and memory traffic does
+    not overlap with the longer.
     """
 
     work: RankWork
@@ -151,6 +152,7 @@ class RankSteps:
     told_s: Number
     layers_s: Number
     issued_s: Number
+    eager: bool
     launch_bound: bool
     fused: bool
     elementwise_bytes_per_token: float
@@ -241,10 +243,10 @@ class RankSteps:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
         elif not isinstance(self.issued_s, float) or self.issued_s:
-            prompts: Truth = load.prefill_tokens > 0
+            issued: Truth = True if self.eager else load.prefill_tokens > 0
             # No step is over before its last kernel is issued.
             left_s = self.issued_s - self.layers_s - work_s - interconnect_s
-            overhead_s = overhead_s + maximum(left_s, 0.0) * prompts
+            overhead_s = overhead_s + maximum(left_s, 0.0) * issued
         if self.experts:
             overhead_s = overhead_s + apart_s * (load.prefill_tokens > 0)
         if not isinstance(self.prompts_s, float) or self.prompts_s:
@@ -270,10 +272,12 @@ def rank_steps(
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
     fused: bool | None = None,
+    eager: bool = False,
 ) -> RankSteps:
     """What steps of a rank take, whatever their load.
 
-    Attention is ``fused`` as the engine does it where that is None.
+    Attention is ``fused`` as the engine does it where that is None. ``eager`` steps of an engine
+    that replays graphs are issued kernel by kernel.
 
     References
     ----------
@@ -281,8 +285,8 @@ def rank_steps(
     """
     if isinstance(accelerator.memory_bandwidth_bytes_per_s, ndarray):
         # Those of a search are asked for once, and large.
-        return _rank_steps(work, accelerator, parallelism, calibration, fused)
-    return _kept_steps(work, accelerator, parallelism, calibration, fused)
+        return _rank_steps(work, accelerator, parallelism, calibration, fused, eager)
+    return _kept_steps(work, accelerator, parallelism, calibration, fused, eager)
 
 
 def _rank_steps(
@@ -291,6 +295,7 @@ def _rank_steps(
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
     fused: bool | None,
+    eager: bool,
 ) -> RankSteps:
     hardware, engine = calibration.hardware, calibration.engine
     sizes = work_sizes(work.products, work.activation_bytes * engine.result_ratio)
@@ -358,6 +363,7 @@ def _rank_steps(
         * engine.waited_ratio
         * engine.backend_layer_ratio
         * work.layers,
+        eager=eager and engine.replays_graphs,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)

@@ -327,7 +327,8 @@ def replica_of(
     attending = work.attending_to(encoded_tokens)
     return Replica(
         steps=rank_steps(
-            *(attending, deployment.accelerator, parallelism, calibration), serving.flash_attention
+            *(attending, deployment.accelerator, parallelism, calibration),
+            *(serving.flash_attention, serving.enforce_eager),
         ),
         parallelism=parallelism,
         calibration=calibration,
@@ -433,7 +434,8 @@ def _drafting(
     if speculation.architecture is not None and speculation.precision is not None:
         work = rank_work(speculation.architecture, speculation.precision, parallelism)
         steps = rank_steps(
-            *(work, deployment.accelerator, parallelism, calibration), serving.flash_attention
+            *(work, deployment.accelerator, parallelism, calibration),
+            *(serving.flash_attention, serving.enforce_eager),
         )
     return Drafting(steps, speculation.draft_tokens, speculation.acceptance_ratio)
 

@@ -75,6 +75,29 @@ def test_a_step_with_prompts_lasts_until_its_kernels_are_issued():
     assert total(decode, issued) == total(decode, CALIBRATION)
 
 
+def test_steps_without_graphs_last_until_their_kernels_are_issued():
+    workload = InferenceWorkload(64, 64, 1)
+
+    def tpot(*, eager: bool, **figures: float):
+        return inference_latency(
+            deployment(),
+            workload,
+            replace(SERVING, enforce_eager=eager),
+            with_engine(**{"replays_graphs": True, **figures}),
+            500.0,
+        ).tpot_s.value
+
+    replayed_s = tpot(eager=False, prompt_layer_s=1e-3)
+    others_s = CALIBRATION.engine.step_s + CALIBRATION.engine.sequence_s
+    # Issuing 80 layers takes longer than reading their weights on eight cards.
+    assert tpot(eager=True, prompt_layer_s=1e-3) == pytest.approx(80e-3 + others_s, rel=1e-3)
+    assert replayed_s < 40e-3
+    # Kernels that are issued while others run cost nothing, nor does an engine that has no graphs.
+    assert tpot(eager=True, prompt_layer_s=1e-5) == tpot(eager=False, prompt_layer_s=1e-5)
+    plain = {"prompt_layer_s": 1e-3, "replays_graphs": False}
+    assert tpot(eager=True, **plain) == tpot(eager=False, **plain)
+
+
 def test_a_faster_host_issues_kernels_sooner_but_replays_no_graph_faster():
     def overhead(host_ratio, **figures):
         calibration = with_engine(host_ratio=host_ratio, **figures)
