@@ -90,5 +90,6 @@ def _add(operation: UseCase) -> None:
 #: Use cases that answer at once, as a link too.
 LINKED = tuple(use_case for use_case in USE_CASES.values() if not use_case.searches)
 
-for _use_case in LINKED:
+#: Routes are tried in this order: what is asked most comes first.
+for _use_case in sorted(LINKED, key=lambda one: not one.path.startswith("/estimates/")):
     _add(_use_case)

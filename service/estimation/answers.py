@@ -421,7 +421,7 @@ def provenance(
     told: Provenance = {"sources": list(sources), "assumed": list(assumed)}
     if detail.has("provenance"):
         told["entries"] = [
-            entry_provenance(snapshot, collection, entry) for collection, entry in used
+            entry_provenance(snapshot, collection, entry, untold) for collection, entry in used
         ]
     return told
 
@@ -465,8 +465,11 @@ def _origins(entry: Entry[Any], untold: frozenset[str]) -> tuple[tuple[str, ...]
 
 
 @derived(most=1024)
-def entry_provenance(snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]) -> UsedEntry:
-    """Provenance of one entry; see :func:`provenance`."""
+def entry_provenance(
+    snapshot: CatalogSnapshot, collection: str, entry: Entry[Any], untold: frozenset[str]
+) -> UsedEntry:
+    """Provenance of one entry but for figures left untold; see :func:`provenance`."""
+    told = {name: origin for name, origin in sorted(entry.origins.items()) if name not in untold}
     figures: list[UsedFigure] = [
         {
             "name": name,
@@ -475,13 +478,11 @@ def entry_provenance(snapshot: CatalogSnapshot, collection: str, entry: Entry[An
             "kind": origin.kind,
             "source": origin.source,
         }
-        for name, origin in sorted(entry.origins.items())
+        for name, origin in told.items()
     ]
-    named = sorted({o.source for o in entry.origins.values() if o.source})
+    named = sorted({o.source for o in told.values() if o.source})
     known = [snapshot.sources[id_].document for id_ in named if id_ in snapshot.sources]
-    fetched_from = entry.document.get("fetched_from")
-    if fetched_from is not None:
-        known = [*known, fetched_from]
+    known += [one for one in (entry.document.get("fetched_from"),) if one is not None]
     return {
         "collection": collection,
         "id": entry.id,

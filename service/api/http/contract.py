@@ -5,18 +5,22 @@ Nothing of the document is worked out before it is asked for: a service that sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from copy import deepcopy
 from functools import cache
 from importlib.resources import files
+from inspect import signature
 from typing import Any, Literal, get_args, get_type_hints
 
 import orjson
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema, TypedDictSchema, WithDefaultSchema
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
 
 from service import ENGINE_VERSION
 from service.api.http.answers import ProblemDetails
@@ -105,6 +109,24 @@ DEFAULT = "x-default"
 _NAME: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
 
 
+class _Straight(APIRoute):
+    """A route whose endpoint is called with the request, if that is all that it takes.
+
+    FastAPI would work out arguments, and what to make of the result, each time.
+    """
+
+    def get_route_handler(self) -> Callable[[HttpRequest], Coroutine[Any, Any, Response]]:
+        """What answers a request."""
+        endpoint: Callable[..., Coroutine[Any, Any, Response]] = self.endpoint
+        if tuple(signature(endpoint).parameters) != ("http",):
+            return super().get_route_handler()
+
+        async def answer(http: HttpRequest) -> Response:
+            return await endpoint(http=http)
+
+        return answer
+
+
 class Operations(APIRouter):
     """Routes whose answers are declared as ``{200: {"model": …}}``.
 
@@ -128,6 +150,7 @@ class Operations(APIRouter):
             if str(status).startswith("2")
             for kind in given.get("content", ())
         }
+        declared.setdefault("route_class_override", _Straight)
         if offered and f"{self.prefix}{path}".startswith("/v1/"):
             endpoint = negotiated(endpoint, tuple(offered))
             written[406] = _problem(406)

@@ -82,7 +82,7 @@ def entry_answer(snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]) 
     answer = dict(entry.document)
     if collection == "sources":
         return answer
-    answer["sources"] = entry_provenance(snapshot, collection, entry)["sources"]
+    answer["sources"] = entry_provenance(snapshot, collection, entry, frozenset())["sources"]
     if collection == "instances":
         answer["prices"] = list(_on_demand_prices(entry))
     describe = _DERIVED.get(collection)

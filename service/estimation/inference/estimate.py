@@ -20,6 +20,7 @@ from service.core.years import HOURS_PER_YEAR
 from service.estimation import answers
 from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds, known_figure
 from service.estimation.compliance.check import check_rules
+from service.estimation.concerns import OF_ALL, OF_MEMORY, OF_TIMES, Concern
 from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, served_costs
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
@@ -91,7 +92,12 @@ def inference_memory_answer(
         **frame(snapshot.revision),
         "deployment": echo(computed.resolved, detail),
         **_memory(computed, snapshot, detail),
-        **_grounds(request, snapshot, computed, computed.memory_steps, detail=detail),
+        **_grounds(
+            *(request, snapshot, computed, computed.memory_steps, computed.warnings),
+            detail=detail,
+            # What would make it fit is told with what it does to times.
+            concern=OF_ALL if detail.has("remedies") and not computed.fits else OF_MEMORY,
+        ),
     }
 
 
@@ -105,7 +111,11 @@ def inference_latency_answer(
         "deployment": echo(computed.resolved, detail),
         "fits": computed.fits,
         **_latency(computed, _round_trip_s(request), detail),
-        **_grounds(request, snapshot, computed, lambda: _latency_steps(computed), detail=detail),
+        **_grounds(
+            *(request, snapshot, computed, lambda: _latency_steps(computed), computed.warnings),
+            detail=detail,
+            concern=OF_TIMES,
+        ),
     }
 
 
@@ -222,20 +232,21 @@ def _grounds(
     snapshot: CatalogSnapshot,
     computed: ComputedDeployment,
     steps: Callable[[], Iterable[Step]],
-    warnings: Iterable[EstimateWarning] | None = None,
+    warnings: Iterable[EstimateWarning],
     placed: Iterable[tuple[str, Entry[Any]]] = (),
     detail: Detail = WHOLE,
+    concern: Concern = OF_ALL,
 ) -> Grounds:
     resolved = computed.resolved
     explained = request.explain or detail.has("explanation")
     return grounds(
         snapshot,
-        computed.warnings if warnings is None else warnings,
-        [*resolved.entries(), *placed],
+        concern.warnings(warnings),
+        concern.entries((*resolved.entries(), *placed)),
         (lambda: (*learnt_steps(resolved.learnt), *steps())) if explained else None,
         calibration_used(request, resolved),
         detail,
-        detail.untold,
+        detail.untold | concern.untold,
     )
 
 

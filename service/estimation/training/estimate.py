@@ -16,6 +16,7 @@ from service.core.memory.training.formulas import MEMORY
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.estimation.answers import frame, grounds
 from service.estimation.compliance.check import check_rules
+from service.estimation.concerns import OF_ALL, OF_MEMORY, OF_TIMES
 from service.estimation.costs.estimate import costs, hourly, resolve_prices, trained_costs
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.inference.constraints import training_constraints
@@ -54,25 +55,26 @@ def training_memory_answer(
     """Memory per accelerator of a training run, and what fits."""
     resolved = learnt_training(request, snapshot, Problems())
     memory = _memory(resolved)
-    warnings, entries = [*resolved.warnings], resolved.entries(snapshot)
+    warnings, entries, concern = [*resolved.warnings], resolved.entries(snapshot), OF_MEMORY
     if not memory.fits and detail.has("remedies"):
         planned = planning_figures(memory, snapshot)
         warnings += planned.warnings
         entries += calibration_entries(planned.entries, snapshot)
+        concern = OF_ALL
     return {
         **frame(snapshot.revision),
         "deployment": echo_training(resolved, detail),
         **memory_figures(resolved, memory, snapshot, detail),
         **grounds(
             snapshot,
-            (*warnings, *fit_warnings(resolved, memory)),
-            entries,
+            concern.warnings((*warnings, *fit_warnings(resolved, memory))),
+            concern.entries(entries),
             (lambda: (*learnt_steps(resolved.learnt), *explain(memory, MEMORY)))
             if request.explain or detail.has("explanation")
             else None,
             calibration_used(request, resolved),
             detail,
-            detail.untold,
+            detail.untold | concern.untold,
         ),
     }
 
@@ -92,14 +94,18 @@ def training_latency_answer(
         **speed_figures(speed, detail),
         **grounds(
             snapshot,
-            (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed, figures)),
-            [*resolved.entries(snapshot), *speed_entries(speed, figures, snapshot)],
+            OF_TIMES.warnings(
+                (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed, figures))
+            ),
+            OF_TIMES.entries(
+                (*resolved.entries(snapshot), *speed_entries(speed, figures, snapshot))
+            ),
             (lambda: (*learnt_steps(resolved.learnt), *run_steps(speed)))
             if request.explain or detail.has("explanation")
             else None,
             calibration_used(request, resolved),
             detail,
-            detail.untold,
+            detail.untold | OF_TIMES.untold,
         ),
     }
 

@@ -433,9 +433,9 @@ async def test_what_is_wrong_is_said_beside_its_field(client, change, pointer, d
 
 
 async def test_a_missing_field_says_what_it_is(client):
-    asked = {name: value for name, value in MAIN.items() if name != "region"}
+    asked = {name: value for name, value in MAIN.items() if name != "accelerator"}
     [error] = problem(await client.post(SENT, json=asked), 422)["errors"]
-    assert error["detail"].startswith("is required (Cloud region, country")
+    assert error["detail"].startswith("is required (Catalog id or alias")
 
 
 async def test_an_empty_body_is_called_empty(client):

@@ -133,9 +133,10 @@ def content(address: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("path", "least", "in_every_look"),
     [
-        ("/?weights=fp8&tensor=4&data=2", 18, True),
-        (f"/?{urlencode({'config': CONFIG})}&accelerator=nvidia-l40s-48gb", 18, False),
-        ("/?recommend=true&model=llama-3.1-8b", 18, False),
+        ("/?weights=fp8&tensor=4&data=2&region=SE", 18, True),
+        (f"/?{urlencode({'config': CONFIG})}&accelerator=nvidia-l40s-48gb&region=SE", 18, False),
+        ("/?recommend=true&model=llama-3.1-8b&region=SE", 18, False),
+        ("/?model=llama-3.1-8b", 17, False),
         ("/training?tensor=2", 10, False),
         (f"/training?{urlencode({'config': CONFIG})}", 10, False),
         ("/compare?region_3=country/FR", 2, False),
