@@ -73,10 +73,11 @@ def test_releases_are_of_all_usual_formats():
 
 def test_quality_effects_are_scores_of_the_same_kind():
     effects = [effect for name in RELEASES for effect in DOCUMENTS[name].get("quality_effects", [])]
-    assert len(effects) >= 15
+    assert len(effects) >= 75
     for effect in effects:
-        # Quantising costs a few percent, or one would not publish it.
-        assert effect["value"] == pytest.approx(effect["base"], rel=0.15)
+        # Quantising costs a few percent, or one would not publish it: most (18 %) of all costs
+        # NVFP4 a Ministral in following instructions.
+        assert effect["value"] == pytest.approx(effect["base"], rel=0.2)
 
 
 @pytest.mark.parametrize(
