@@ -197,7 +197,14 @@ def calibrated(
         parts.append(of_training)
     if only != "training":
         # Power follows from how hard accelerators work, which the constants of speed say.
-        of_power = _power_part(documents, _with(snapshot, files))
+        # Nor have constants of speed seen the source whose power is to be told without it.
+        of_power = _power_part(
+            documents,
+            _with(snapshot, files),
+            lambda source: with_entries(
+                snapshot, [one for part in parts for one in part.entries_without(source)] + others
+            ),
+        )
         files[_POWER] = (power.COMMENT, [*of_power.entries(), *of_power.spreads()])
         of_memory = memory.memory_part(memory.measured_memory(documents, snapshot), snapshot)
         files[_MEMORY] = (memory.COMMENT, [*of_memory.entries(), *of_memory.spreads()])
@@ -231,8 +238,12 @@ def _with(
     return with_entries(snapshot, [entry for _, entries in files.values() for entry in entries])
 
 
-def _power_part(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Part:
-    powers = power.measured_powers(documents, snapshot)
+def _power_part(
+    documents: list[MeasurementDocument],
+    snapshot: CatalogSnapshot,
+    without: Callable[[str], CatalogSnapshot],
+) -> Part:
+    powers = power.measured_powers(documents, snapshot, without)
     return Part(
         power.TERMS,
         powers,
@@ -241,4 +252,5 @@ def _power_part(documents: list[MeasurementDocument], snapshot: CatalogSnapshot)
         dict,
         lambda row: str(row.spread),
         POWER_SPREADS,
+        unseen_predict=power.unseen_predictor(powers),
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
-from service.calibration.hierarchy import Fitted, Keys, Term, refit
+from service.calibration.hierarchy import Fitted, Keys, Predict, Term, refit
 from service.calibration.left_out import with_entries
 from service.calibration.levels import LEAST_INFORMED_RATIO, level_entries, main_source, rows_of
 from service.calibration.rows import Row
@@ -33,7 +33,8 @@ class Part:
 
     ``spread_of`` names the spread that a row tells of, whose levels ``spread_levels`` gives.
     ``least_informed_ratio`` says from when on a deviation is written [-], ``passes`` how often
-    constants without a source are approached.
+    constants without a source are approached. Where estimates use other constants than these,
+    ``unseen_predict`` takes such as were fitted without the source of each row, too.
     """
 
     terms: Mapping[str, tuple[Term, ...]]
@@ -45,6 +46,7 @@ class Part:
     spread_levels: Mapping[str, tuple[str, ...]]
     least_informed_ratio: float = LEAST_INFORMED_RATIO
     passes: int = 1
+    unseen_predict: Predict | None = None
     _known: dict[str, Fitted] = field(default_factory=dict)
 
     def entries(self) -> list[CalibrationEntry]:
@@ -137,10 +139,13 @@ class Part:
         With each come the parts and kinds of levels that were not measured without it.
         """
         found: dict[int, tuple[float, tuple[tuple[str, str], ...]]] = {}
+        problem = self.fitted.problem
+        if self.unseen_predict is not None:
+            problem = replace(problem, predict=self.unseen_predict)
         for source in sorted({row.source for row in self.rows}):
             fitted = self.without(source)
             numbers = [at for at, row in enumerate(self.rows) if row.source == source]
-            errors, _ = self.fitted.problem.linearised(fitted.deviations, numbers)
+            errors, _ = problem.linearised(fitted.deviations, numbers)
             without = with_entries(self.snapshot, self._entries(fitted))
             for number, error in zip(numbers, errors, strict=True):
                 missing = tuple(self._missing(self.rows[number].keys, without))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from service.core.impacts.energy import DeploymentPower
 from service.core.learning import is_implausible
 from service.core.performance.usage import PhaseUse
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
-from service.estimation.levels import MACHINES, POWER_SPREAD, hardware_keys
+from service.estimation.levels import MACHINES, POWER_SPREAD, power_keys
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.views import trained
 from service.estimation.rejection import Rejected
@@ -28,12 +29,14 @@ from service.estimation.training.requests import TrainingRequest
 from service.estimation.training.setup import resolve_training
 
 COMMENT = (
-    "What accelerators draw by what they do, for all hardware, for what a vendor makes and by",
+    "What accelerators draw by what they do, for all hardware, for each kind of memory and by",
     "hardware family, and how far power is off for sources left out, of accelerators and of whole",
     "machines. Written by `./headroom calibrate --write` from published power and energy: never",
     "per model, never per row.",
 )
-_LEVELS = (Level("vendor", 0.07), Level("family", 0.12))
+#: Graphics cards and accelerators of servers differ by more than their memory, in clocks and
+#: voltages, too: by as much as what holds for all is unsure. Who made them tells less.
+_LEVELS = (Level("memory", 0.25), Level("hardware", 0.12))
 
 #: What is fitted. A model that is resident and idle draws 60 to 70 W above an empty accelerator
 #: (listings of nvidia-smi), a tenth of what there is above idle. A byte from HBM takes some 4 pJ a
@@ -57,7 +60,9 @@ _OF_MACHINES = ("it_power_w", "wall_power_w")
 class MeasuredPower:
     """Measured mean power of an accelerator or, where ``spread`` is that of machines, of them [W].
 
-    ``power`` is what was estimated, of which what was done and the machine count.
+    ``power`` is what was estimated, of which what was done and the machine count. ``unseen`` is the
+    same by constants of speed that were fitted without the source: power goes by what accelerators
+    do in a second, and its error for a source that nobody saw is one of speed, too.
     """
 
     document: MeasurementDocument
@@ -65,12 +70,15 @@ class MeasuredPower:
     model: str
     measured: float
     power: DeploymentPower
+    unseen: DeploymentPower
     spread: str
     keys: Keys
 
 
 def measured_powers(
-    documents: Iterable[MeasurementDocument], snapshot: CatalogSnapshot
+    documents: Iterable[MeasurementDocument],
+    snapshot: CatalogSnapshot,
+    without: Callable[[str], CatalogSnapshot],
 ) -> list[MeasuredPower]:
     """Power of every run whose power was measured, or energy and rate.
 
@@ -80,8 +88,11 @@ def measured_powers(
         What was measured.
     snapshot
         The catalog, with the constants of speed that say how hard accelerators work.
+    without
+        The same with constants that were fitted without a source.
     """
     found = []
+    unseen_by = cache(without)
     for document in documents:
         if document.kind == "impacts" or document.confidence == "low":
             continue
@@ -90,18 +101,21 @@ def measured_powers(
         try:
             of_run = _trained if document.kind == "training" else _served
             model, accelerator, power, output_tokens = of_run(document, snapshot)
+            _, _, unseen, _ = of_run(document, unseen_by(str(document.source)))
         except Rejected:
             continue
-        if power is None:
+        if power is None or unseen is None:
             continue
         for measured_w, spread, estimate_w in _measured(document, power, output_tokens):
             if is_implausible(estimate_w, measured_w):
                 continue
-            keys = hardware_keys(accelerator.family)
+            keys = power_keys(accelerator.family, accelerator.memory_technology)
             if spread == MACHINES:
                 keys["platform"] = power.platform.kind
             source = str(document.source)
-            found.append(MeasuredPower(document, source, model, measured_w, power, spread, keys))
+            found.append(
+                MeasuredPower(document, source, model, measured_w, power, unseen, spread, keys)
+            )
     return found
 
 
@@ -143,7 +157,7 @@ def _measured(
 
 def fit_power(rows: Sequence[MeasuredPower]) -> Fitted:
     """Constants at all levels for which the estimates come closest to what was measured."""
-    alike = [(row.source, row.keys["family"]) for row in rows]
+    alike = [(row.source, row.keys["hardware"]) for row in rows]
     weights = [
         shared * (_ASSUMED_WEIGHT if row.document.assumed else 1.0)
         for row, shared in zip(rows, shared_weights(alike, _SHARED_POWER), strict=True)
@@ -155,6 +169,11 @@ def fit_power(rows: Sequence[MeasuredPower]) -> Fitted:
         TERMS["power"],
         weights,
     )
+
+
+def unseen_predictor(rows: Sequence[MeasuredPower]) -> Predict:
+    """As `predictor`, of what accelerators do by constants of speed without the row's source."""
+    return predictor([replace(row, power=row.unseen) for row in rows])
 
 
 def predictor(rows: Sequence[MeasuredPower]) -> Predict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import inf, prod
 from typing import Literal, TypeAlias
 
@@ -84,6 +85,11 @@ class Parallelism:
         return max(1, self.tensor // self.expert)
 
 
+def memory_kind(technology: str) -> str:
+    """The kind of a technology of memory, such as ``gddr`` of GDDR6X; ``unknown`` if it is."""
+    return "".join(takewhile(str.isalpha, technology)).lower() or "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A link between accelerators: bandwidth of one direction and time of the smallest message."""
@@ -101,7 +107,8 @@ class Accelerator:
     where there is nothing better); ``scale_out`` joins the domains. It stands in a ``platform``.
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
     Features of products are filled up to multiples of ``vector_lane_count``, where vectors have
-    that many lanes. Unknown figures are None.
+    that many lanes. ``memory_technology`` is what its memory is made as, such as HBM3, empty where
+    nobody says. Unknown figures are None.
     """
 
     id: str = field(metadata=NAME)
@@ -126,6 +133,7 @@ class Accelerator:
     power_limit_w: Number = field(default=inf, metadata=FIGURE)
     clock_ratio: Number = field(default=1.0, metadata=FIGURE)
     vector_lane_count: float | None = field(default=None, metadata=ALIKE)
+    memory_technology: str = field(default="", metadata=NAME)
 
     @property
     def most_power_w(self) -> Number | None:

@@ -53,13 +53,14 @@ from service.estimation.levels import (
     SPREADS,
     Held,
     backend_keys,
-    hardware_keys,
     held,
     host_keys,
     inference_link_of,
     log_sigma,
+    power_keys,
     speed_keys,
     spread_names,
+    usual_memory,
     widening,
     widening_names,
 )
@@ -125,12 +126,13 @@ def calibration(
         With a warning for each part that had to fall back on figures of other engines or hardware.
     """
     if accelerator is None:
-        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "", 1.0, None, usage)
+        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "", "", 1.0, None, usage)
     platform = accelerator.platform
     return _calibration(
         snapshot,
         release,
         accelerator.family,
+        accelerator.memory_technology,
         inference_link_of(accelerator),
         platform.kind,
         float(platform.core_time_ratio),
@@ -144,6 +146,7 @@ def _calibration(
     snapshot: CatalogSnapshot,
     release: str,
     family: str,
+    memory_technology: str,
     link: str,
     machine: str,
     core_time_ratio: float,
@@ -191,7 +194,7 @@ def _calibration(
     for id_ in pairs:
         figures |= snapshot.calibrations[id_].value
     warnings = [] if pairs else list(_speed_warnings(release, family, backend, parts))
-    power_ids, power, power_warnings = power_of(snapshot, family, machine)
+    power_ids, power, power_warnings = power_of(snapshot, family, memory_technology, machine)
     infrastructure_id, around = infrastructure_of(snapshot)
     used = [entry for part in parts for entry in part.used(snapshot, figures)]
     names = spread_names(missing)
@@ -258,13 +261,15 @@ def _memory_warnings(engine: str, measured: str) -> Iterator[EstimateWarning]:
 
 
 def power_of(
-    snapshot: CatalogSnapshot, family: str, machine: str
+    snapshot: CatalogSnapshot, family: str, memory_technology: str, machine: str
 ) -> tuple[tuple[str, ...], PowerModel, tuple[EstimateWarning, ...]]:
-    """Power model of a hardware family, ids of its entries, and a warning where it is another's.
+    """Power model of hardware, ids of its entries, and a warning where it is another's.
 
+    Hardware is a family with a kind of memory, that of most in the catalog where it is empty;
     ``machine`` is the class of machine whose power is to be told.
     """
-    keys = hardware_keys(family) | {"platform": machine}
+    technology = memory_technology or usual_memory(snapshot).get(family, "")
+    keys = power_keys(family, technology) | {"platform": machine}
     ((name, kinds),) = POWER.items()
     found = held(snapshot, name, kinds, keys)
     missing = [(name, kind) for kind in found.missing]
@@ -277,9 +282,9 @@ def power_of(
     if POWER_SPREAD in sigmas:
         figures["power_log_sigma"] = exact(sigmas[POWER_SPREAD])
     warnings: tuple[EstimateWarning, ...] = ()
-    if "family" in found.missing:
-        of_maker = found.narrowest == keys["vendor"]
-        other = "other hardware of its maker" if of_maker else "hardware of other makers"
+    if "hardware" in found.missing:
+        alike = found.narrowest == keys["memory"]
+        other = "hardware with memory of its kind" if alike else "other hardware"
         warnings = (
             EstimateWarning(
                 "power_not_measured",

@@ -7,6 +7,7 @@ such as ``speed/hardware``; those of narrower levels add their key, such as
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import hypot, sqrt
@@ -16,7 +17,7 @@ from service.catalog.entries.engines import kin_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.backends import interface_of, is_of_maker
-from service.core.deployment import Accelerator
+from service.core.deployment import Accelerator, memory_kind
 from service.core.engines import Engine, EngineWorkload, engine_of_release, release_key
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact
@@ -35,7 +36,9 @@ SPEED: Mapping[str, tuple[str, ...]] = {
     "speed/backends": ("interface", "backend", "built"),
     "speed/links": ("link",),
 }
-POWER: Mapping[str, tuple[str, ...]] = {"power": ("vendor", "family")}
+#: Power goes by the kind of memory, which tells accelerators of servers from graphics cards and
+#: from systems on a chip, and by a hardware family with such memory.
+POWER: Mapping[str, tuple[str, ...]] = {"power": ("memory", "hardware")}
 #: Memory beside what follows from shapes: what drivers hold, and what engines do.
 MEMORY: Mapping[str, tuple[str, ...]] = {
     "memory/driver": (),
@@ -150,6 +153,23 @@ class Held:
 def hardware_keys(family: str) -> dict[str, str]:
     """Keys of a hardware family and of those who make it, by which its id begins."""
     return {"vendor": family.partition("-")[0], "family": family}
+
+
+def power_keys(family: str, memory_technology: str) -> dict[str, str]:
+    """Keys of power: the kind of memory, such as ``gddr`` of GDDR6X, and a family with it."""
+    kind = memory_kind(memory_technology)
+    return {"memory": kind, "hardware": f"{kind}/{family}"}
+
+
+@derived()
+def usual_memory(snapshot: CatalogSnapshot) -> Mapping[str, str]:
+    """The technology of memory that most accelerators of a hardware family have, by family."""
+    counts: dict[str, Counter[str]] = {}
+    for entry in snapshot.accelerators.values():
+        if entry.value.memory_technology:
+            of_family = counts.setdefault(entry.value.family, Counter())
+            of_family[entry.value.memory_technology] += 1
+    return {family: found.most_common(1)[0][0] for family, found in counts.items()}
 
 
 def link_of(accelerator: Accelerator) -> str:

@@ -17,6 +17,7 @@ from service.calibration.left_out import (
 )
 from service.calibration.timed import WIDENINGS, TimedPart, mechanism_of
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import exact
 from service.estimation.calibrations import calibration
 from service.estimation.measurements.computed import computed
 from service.estimation.measurements.documents import MeasurementDocument
@@ -258,7 +259,28 @@ def test_power_comes_from_watts_or_from_energy_and_rate(
         ),
         _document("vllm-arg-utils", "llama-3.1-8b", 8, accelerator_energy_per_request_j=10.0),
     ]
-    found = power.measured_powers(documents, packaged_snapshot)
+    slow = {
+        id_: replace(entry, value={**entry.value, "memory_ratio": exact(0.3)})
+        for id_, entry in packaged_snapshot.calibrations.items()
+        if id_.startswith("speed/hardware")
+    }
+    slower = replace(packaged_snapshot, calibrations={**packaged_snapshot.calibrations, **slow})
+    asked: list[str] = []
+
+    def without(source: str) -> CatalogSnapshot:
+        asked.append(source)
+        return slower
+
+    found = power.measured_powers(documents, packaged_snapshot, without)
+    assert asked == ["vllm-arg-utils"]
     assert [row.measured for row in found] == pytest.approx([400.0, 500.0, 600.0])
+    assert found[0].keys == {"memory": "hbm", "hardware": "hbm/nvidia-hopper"}
     fitted = power.fit_power(found)
     assert np.abs(fitted.residuals).max() < 0.2
+    # What is drawn by constants of speed that never saw the source follows what they say of it.
+    places, rows = fitted.values({}), range(len(found))
+    constants = {name: np.full((len(found), 1), value) for name, value in places.items()}
+    seen, unseen = (
+        predict(found)(rows, constants) for predict in (power.predictor, power.unseen_predictor)
+    )
+    assert all(unseen < seen)

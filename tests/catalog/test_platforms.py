@@ -214,3 +214,29 @@ def test_power_of_revisions_before_work_was_counted_is_that_of_an_h100(packaged_
     assert then["memory_j_per_byte"].value * 3.35e12 == pytest.approx(0.5 * 629.0)
     assert then["matrix_j_per_flop"].value * 9.894e14 == pytest.approx(1.2 * 629.0)
     assert then["resident_ratio"].value == 0.0
+
+
+def test_power_of_revisions_before_kinds_of_memory_is_that_of_maker_and_family(packaged_snapshot):
+    stored = {name: dict(held) for name, held in packaged_snapshot.documents().items()}
+    told = {
+        "nvidia": {"active_ratio": 0.4, "resident_ratio": 0.1},
+        "nvidia-ampere-ga10x": {"active_ratio": 0.5},
+        "spread": {"row_log_sigma": 0.1, "unmeasured_power_family_log_sigma": 0.2},
+    }
+    stored["calibrations"] |= {
+        f"power/{key}": {
+            "id": f"power/{key}",
+            "applies_to": {"part": "power"},
+            "figures": {name: {"value": value} for name, value in figures.items()},
+        }
+        for key, figures in told.items()
+    }
+    then = snapshot_from_documents(in_todays_form(stored), 1).calibrations
+    # Cards have GDDR6 and GDDR6X, systems on a chip LPDDR5.
+    for kind in ("gddr", "lpddr"):
+        found = then[f"power/{kind}/nvidia-ampere-ga10x"].value
+        assert {name: each.value for name, each in found.items()} == {
+            "active_ratio": 0.5,
+            "resident_ratio": 0.1,
+        }
+    assert then["power/spread"].value["unmeasured_power_hardware_log_sigma"].value == 0.2

@@ -21,7 +21,7 @@ ECHOED = {"provenance", "deployment", "explanation"}
 #: What only names or describes hardware and places.
 LABELS = {
     *("accelerator.id", "accelerator.name", "accelerator.vendor", "accelerator.release_year"),
-    *("accelerator.memory_technology", "platform.id", "platform.name", "region.id", "region.name"),
+    *("platform.id", "platform.name", "region.id", "region.name"),
 }
 #: The input's path, what else the request has (by path), and the value that the input gets.
 Changes = dict[str, tuple[Mapping[str, Any], Any]]

@@ -68,6 +68,7 @@ HARDWARE: Changes = {
     "accelerator.family": ({"accelerator": OWN}, "amd-cdna3"),
     "accelerator.figures": ({"accelerator": OWN}, OWN["figures"] | {"memory_bytes": 96e9}),
     "accelerator.form_factor": ({"accelerator": OWN}, "pcie"),
+    "accelerator.memory_technology": ({"accelerator": OWN}, "GDDR6"),
     "accelerator.scale_up_link": ({"accelerator": OWN, "platform": SLOTS} | TWO, "nvlink-4"),
     "accelerator.scale_up_domain_accelerators": (
         {"accelerator": OWN} | EIGHT,

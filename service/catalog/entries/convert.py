@@ -142,6 +142,7 @@ def accelerator_from_document(
         embodied_kgco2e=chosen.typical("embodied_kgco2e", built),
         mass_kg=chosen.typical("mass_kg", built),
         unified_memory=flag(fields, "unified_memory"),
+        memory_technology=text(fields, "memory_technology", ""),
     )
     return Entry(entry_id, fields, value, chosen.origins)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from math import hypot
 
 from service.catalog.entries.documents import Document
+from service.core.deployment import memory_kind
 
 #: What requests could name before engines were entries of the catalog.
 _INFERENCE = ("vllm", "sglang", "tensorrt-llm", "llama.cpp")
@@ -34,6 +35,11 @@ _WORK = {
     "memory_ratio": ("memory_j_per_byte", 629.0 / 3.35e12),
     "compute_ratio": ("matrix_j_per_flop", 629.0 / 9.894e14),
 }
+#: What unmeasured levels add to the spread of power.
+_ADDED = {
+    "unmeasured_power_vendor_log_sigma": "unmeasured_power_memory_log_sigma",
+    "unmeasured_power_family_log_sigma": "unmeasured_power_hardware_log_sigma",
+}
 #: Figures of the server by what they are called now.
 _SERVER = {
     "host_power_w": "host_idle_w",
@@ -58,6 +64,7 @@ def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[
     """The documents of a revision, with what earlier releases said otherwise said as today."""
     documents = _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
     documents = _with_platforms(_with_work(_with_counted_memory(documents)))
+    documents = _with_kinds_of_memory(documents)
     return _with_widenings(_with_defaults(documents))
 
 
@@ -156,6 +163,34 @@ def _with_work(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str,
             for id_, document in documents["calibrations"].items()
         }
     }
+
+
+def _with_kinds_of_memory(
+    documents: dict[str, dict[str, Document]],
+) -> dict[str, dict[str, Document]]:
+    """Power went by makers and their hardware families once, whatever memory these have."""
+    calibrations = documents["calibrations"]
+    kinds: dict[str, set[str]] = {}
+    for one in documents["accelerators"].values():
+        kind = memory_kind(str(one.get("memory_technology") or ""))
+        kinds.setdefault(str(one.get("family")), set()).add(kind)
+    changed: dict[str, Document] = {}
+    for id_, document in calibrations.items():
+        part, _, key = id_.partition("/")
+        if part == _POWER and key in kinds:
+            maker = calibrations.get(f"{_POWER}/{key.partition('-')[0]}", {}).get("figures", {})
+            figures = {**maker, **document.get("figures", {})}
+            changed |= {
+                one: {**document, "id": one, "figures": figures}
+                for one in (f"{_POWER}/{kind}/{key}" for kind in sorted(kinds[key]))
+            }
+        elif part == _POWER:
+            told = document.get("figures", {})
+            figures = {_ADDED.get(name, name): one for name, one in told.items()}
+            changed[id_] = {**document, "figures": figures}
+        else:
+            changed[id_] = document
+    return documents | {"calibrations": changed}
 
 
 def _of_work(document: Document) -> Document:

@@ -103,7 +103,8 @@ def training_energy(
         If the accelerator's thermal design power is unknown.
     """
     bandwidth = accelerator.memory_bandwidth_bytes_per_s
-    waiting_s = step.pipeline_bubble_s + step.overhead_s + step.offload_stall_s
+    messages_s = step.exposed_model_messages_s + step.exposed_data_messages_s
+    waiting_s = messages_s + step.pipeline_bubble_s + step.overhead_s + step.offload_stall_s
     slowed = step.step_s / step.published_step_s
     usage = Usage(
         memory_utilisation_ratio=minimum(step.memory_bytes / step.step_s / bandwidth, 1.0),

@@ -55,7 +55,8 @@ class StepTime:
 
     ``compute_s`` is the time that arithmetic would take alone, summed over operators; ``work_s``
     what arithmetic and memory traffic take together, of which ``compute_bound_s`` in operators
-    whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top. ``flops`` and
+    whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top. Kernels that
+    narrow activations for experts take up to ``narrowing_s`` of the overhead. ``flops`` and
     ``memory_bytes`` are per rank.
     """
 
@@ -67,6 +68,12 @@ class StepTime:
     overhead_s: Number
     flops: Number
     memory_bytes: Number
+    narrowing_s: Number = 0.0
+
+    @property
+    def waiting_s(self) -> Number:
+        """Time in which no kernel computes: accelerators wait for hosts and for each other [s]."""
+        return self.interconnect_s + maximum(self.overhead_s - self.narrowing_s, 0.0)
 
     @property
     def shares(self) -> TimeShares:
@@ -98,6 +105,7 @@ class StepTime:
             compute_bound_s=self.compute_bound_s * ratio,
             interconnect_s=self.interconnect_s * ratio,
             overhead_s=self.overhead_s * ratio,
+            narrowing_s=self.narrowing_s * ratio,
         )
 
 
@@ -122,16 +130,16 @@ class RankSteps:
 
     ``by_token`` and ``by_sequence`` are what products cost with a row for each, of ``sizes``;
     ``experts`` are those with a row for each choice of a token. A token takes ``token_flops`` and
-    ``message.byte_s``; ``overhead_s`` and ``sequence_s`` are the engine's, which ``launch_bound``
-    ones spend beside the work. Kernels of steps with prompts take ``issued_s`` to be issued, beside
-    the work and in place of the ``layers_s`` that the overhead has of graphs. Products of experts
-    take ``prompt_product_s`` each in them, and tiles of their own where there are
-    ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all are issued as those. A
-    token moves ``elementwise_bytes_per_token`` besides; weights are widened whole from
-    ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels, zero where
-    nobody counted them, and starts in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as
-    many tokens as there are. ``exposed_ratio`` of the shorter of arithmetic and memory traffic does
-    not overlap with the longer.
+    ``message.byte_s``; ``overhead_s``, with ``narrowing_s`` in it, and ``sequence_s`` are the
+    engine's, which ``launch_bound`` ones spend beside the work. Kernels of steps with prompts take
+    ``issued_s`` to be issued, beside the work and in place of the ``layers_s`` that the overhead
+    has of graphs. Products of experts take ``prompt_product_s`` each in them, and tiles of their
+    own where there are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all
+    are issued as those. A token moves ``elementwise_bytes_per_token`` besides; weights are widened
+    whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels,
+    zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
+    ``bucket_ratio`` times as many tokens as there are. ``exposed_ratio`` of the shorter of
+    arithmetic and memory traffic does not overlap with the longer.
     """
 
     work: RankWork
@@ -147,6 +155,7 @@ class RankSteps:
     token_flops: float
     message: Message
     overhead_s: Number
+    narrowing_s: Number
     sequence_s: Number
     sequence_bytes: Number
     told_s: Number
@@ -263,6 +272,7 @@ class RankSteps:
             overhead_s=overhead_s,
             flops=flops,
             memory_bytes=memory_bytes,
+            narrowing_s=self.narrowing_s,
         )
 
 
@@ -334,7 +344,7 @@ def _rank_steps(
                 for one in work.attention
             )
         )
-    narrow = _narrow_expert_layers(work, engine)
+    narrowing_s = hardware.narrow_experts_s * _narrow_expert_layers(work, engine)
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
     layers_s = engine.layer_s * engine.layer_ratio * work.layers * issued_ratio
     return RankSteps(
@@ -354,7 +364,8 @@ def _rank_steps(
         * engine.waited_ratio
         + layers_s
         + engine.expert_s * work.held_experts
-        + hardware.narrow_experts_s * narrow,
+        + narrowing_s,
+        narrowing_s=narrowing_s,
         sequence_s=engine.sequence_s * engine.waited_ratio,
         sequence_bytes=work.state_bytes_per_sequence + engine.sampled_bytes * work.chosen_from,
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,

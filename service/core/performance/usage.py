@@ -20,7 +20,8 @@ class PhaseUse:
     """What one accelerator does in one phase, such as computing prompts or decoding.
 
     ``time_ratio`` is the share of busy time that the phase takes, ``kernel_ratio`` the share of
-    it in which kernels run rather than wait to be issued [-]. ``bytes_per_s`` go to or come from
+    it in which kernels compute rather than wait to be issued or for messages [-]: a collective that
+    waits for its peers keeps few of the units at work. ``bytes_per_s`` go to or come from
     memory [B/s]. ``matrix_flops_per_s`` is how many operations of 16-bit operands would keep
     matrix units at work as long as those of the phase do, padding and widening of weights
     included [FLOP/s].
@@ -90,8 +91,8 @@ def phase_use(
     time_ratio
         Share of busy time in such steps [-].
     total_s, waiting_s, matrix_s
-        Time of a step, of it the time in which nothing runs, and the time that matrix units would
-        take alone [s].
+        Time of a step, of it the time in which nothing computes, and the time that matrix units
+        would take alone [s].
     memory_bytes
         Bytes to and from memory in a step [B].
     reference_flops_per_s

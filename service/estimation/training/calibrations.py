@@ -85,25 +85,37 @@ def training_figures(
     release
         Key of the release of a training framework, or the framework's id.
     accelerator
-        The accelerator, of which hardware family, kind of link, class of machine, and whether its
-        sums are at half rate count.
+        The accelerator, of which hardware family, memory, kind of link, class of machine, and
+        whether its sums are at half rate count.
 
     Returns
     -------
     TrainingFigures
         With a warning for each part that had to fall back on figures of something else.
     """
-    link, machine = training_link_of(accelerator), accelerator.platform.kind
-    halved = sums_at_half_rate(accelerator)
-    return _figures(snapshot, release, accelerator.family, link, machine, halved)
+    return _figures(
+        snapshot,
+        release,
+        accelerator.family,
+        accelerator.memory_technology,
+        training_link_of(accelerator),
+        accelerator.platform.kind,
+        sums_at_half_rate(accelerator),
+    )
 
 
 @derived(most=512)
 def _figures(
-    snapshot: CatalogSnapshot, release: str, family: str, link: str, machine: str, halved: bool
+    snapshot: CatalogSnapshot,
+    release: str,
+    family: str,
+    memory_technology: str,
+    link: str,
+    machine: str,
+    halved: bool,
 ) -> TrainingFigures:
     known = snapshot.calibrations
-    power_ids, power, power_warnings = power_of(snapshot, family, machine)
+    power_ids, power, power_warnings = power_of(snapshot, family, memory_technology, machine)
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
     host = known[_HOST].value
     failures = known[_FAILURES].value

@@ -75,7 +75,7 @@ async def test_figures_of_the_answer_are_figures_of_the_steps(client):
     assert body["energy"]["it_energy_run_kwh"]["value"] in values
     assert body["impacts"]["run"]["carbon"]["operational_location_gco2e"]["value"] in values
     entries = {entry["id"] for entry in body["provenance"]["entries"]}
-    assert entries >= {"country/FR", "power/nvidia-ampere"}
+    assert entries >= {"country/FR", "power/hbm/nvidia-ampere"}
 
 
 async def test_without_tokens_there_are_no_figures_of_a_run(client):

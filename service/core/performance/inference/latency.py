@@ -472,7 +472,7 @@ def _usage(
             phase_use(
                 time_s / whole_s,
                 step.total_s,
-                step.overhead_s,
+                step.waiting_s,
                 step.memory_bytes,
                 step.compute_s,
                 reference,

@@ -75,6 +75,7 @@ def _combined(check: StepTime, draft: StepTime | None, times: int, yielded: Numb
         compute_bound_s=each("compute_bound_s"),
         interconnect_s=each("interconnect_s"),
         overhead_s=each("overhead_s"),
+        narrowing_s=each("narrowing_s"),
         flops=each("flops"),
         memory_bytes=each("memory_bytes"),
     )

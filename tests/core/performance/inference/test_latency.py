@@ -333,6 +333,18 @@ def test_no_step_ends_before_its_tokens_are_told():
     assert total(1.0, 1e-5) == total(1.0, 0.0)
 
 
+def test_kernels_that_narrow_activations_of_experts_keep_accelerators_at_work():
+    chosen = replace(deployment(), parallelism=Parallelism(tensor=4))
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    load = StepLoad(0.0, 0.0, 0.0, 8.0, 512.0)
+    dense = step_time(work, load, H100, chosen.parallelism, CALIBRATION)
+    assert dense.waiting_s == dense.interconnect_s + dense.overhead_s
+    narrowing = replace(dense, narrowing_s=0.25 * dense.overhead_s).slowed(2.0)
+    assert narrowing.waiting_s == pytest.approx(
+        2.0 * (dense.interconnect_s + 0.75 * dense.overhead_s)
+    )
+
+
 def test_steps_wait_for_the_server_for_other_ranks_and_for_prompts_to_start():
     chosen = replace(deployment(), parallelism=Parallelism(tensor=4))
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
