@@ -24,8 +24,8 @@ from service.core.deployment import Parallelism
 from service.core.lightweight import lightweight
 from service.core.number_formats import NumberFormat
 
-#: Projections that engines join into one matrix.
-_JOINED_PROJECTIONS = frozenset({"q_proj", "k_proj", "v_proj"})
+#: Projections that some engines join into one matrix.
+_SINGLE_PROJECTIONS = frozenset({"q_proj", "k_proj", "v_proj"})
 #: Bytes per element of a matrix that is widened for a product.
 _WIDENED_BYTES = 2.0
 
@@ -35,13 +35,10 @@ class Loading:
     """How an engine holds what a checkpoint stores.
 
     Experts in a format whose kernels want it are padded to a multiple of ``expert_multiple``
-    features (0: not at all). ``joined_copies`` is how often it holds the projections of queries,
-    keys and values: twice where the joined matrix leaves the single ones in place. With a
-    ``host_embedding`` the input table stays in the host's memory.
+    features (0: not at all). With a ``host_embedding`` the input table stays in the host's memory.
     """
 
     expert_multiple: float = 0.0
-    joined_copies: float = 1.0
     host_embedding: bool = False
 
 
@@ -56,8 +53,9 @@ class RankWeights:
     behind them; ``total_model_bytes`` is the whole model stored once, ``host_bytes`` what stays in
     the host's memory. ``layers`` is how many of the model's layers the stage holds.
     ``widened_bytes`` is the largest matrix once it is widened to 16 bit, if its format is one whose
-    kernels do so before they multiply, and ``repeated_bytes`` a second copy of a table that the
-    checkpoint stores twice though it is shared; zero otherwise.
+    kernels do so before they multiply, ``repeated_bytes`` a second copy of a table that the
+    checkpoint stores twice though it is shared, and ``single_bytes`` projections of queries, keys
+    and values that are stored one by one; zero otherwise.
     """
 
     stage: int
@@ -69,6 +67,7 @@ class RankWeights:
     host_bytes: float
     widened_bytes: float
     repeated_bytes: float
+    single_bytes: float
 
 
 @lru_cache(maxsize=4096)
@@ -92,19 +91,21 @@ def stage_weights(
     layers = stage_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
     share = layers / architecture.layer_count
     by_class: dict[TensorClass, float] = {}
-    elements = host = widest = 0.0
+    elements = host = widest = single = 0.0
 
     def stored(tensor: Tensor, kv_head_count: int) -> float:
         bits = stored_bits(architecture, weights_format, tensor)
         return rank_elements(tensor, parallelism, kv_head_count) * bits / 8.0
 
     def add(tensors: Iterable[Tensor], times: float, kv_head_count: int) -> None:
-        nonlocal elements, widest
+        nonlocal elements, widest, single
         for tensor in tensors:
             elements += times * rank_elements(tensor, parallelism, kv_head_count)
             factor = times * _held_ratio(tensor, weights_format, loading)
             size = factor * stored(tensor, kv_head_count)
             by_class[tensor.tensor_class] = by_class.get(tensor.tensor_class, 0.0) + size
+            if tensor.name in _SINGLE_PROJECTIONS:
+                single += size
             if (
                 weights_format.widened_whole
                 and tensor.tensor_class in weights_format.quantised_classes
@@ -133,13 +134,12 @@ def stage_weights(
         repeated_bytes=sum(stored(tensor, 1) for tensor in architecture.embedding)
         if repeats
         else 0.0,
+        single_bytes=single,
     )
 
 
 def _held_ratio(tensor: Tensor, weights_format: NumberFormat, loading: Loading) -> float:
     """What an engine holds of a tensor over what the checkpoint stores of it [-]."""
-    if tensor.name in _JOINED_PROJECTIONS:
-        return loading.joined_copies
     multiple = loading.expert_multiple
     if multiple and weights_format.padded_experts and tensor.tensor_class is TensorClass.EXPERT:
         inward = tensor.shard is Shard.EXPERT_COLUMN

@@ -61,7 +61,8 @@ class StepShape:
     ``sampled_sequences`` are sampled, ``images`` encoded [-]. ``bytes_per_logit`` and
     ``bytes_per_score`` are what sampling takes for each logit, and attention for each score, if it
     stores them [B]; results are ``result_ratio`` times as wide as activations [-].
-    ``widened_bytes`` and ``repeated_bytes`` are those of the weights [B].
+    ``widened_bytes`` are those of the weights, ``repeated_bytes`` what of these is there twice
+    while a model is loaded, before any step [B].
     """
 
     step_tokens: Number

@@ -380,7 +380,7 @@ def _step_shape(
         bytes_per_score=engine.score_bytes(serving.flash_attention),
         result_ratio=engine.result_ratio,
         widened_bytes=weights.widened_bytes if engine.holds_widened else 0.0,
-        repeated_bytes=weights.repeated_bytes if engine.loads_repeated else 0.0,
+        repeated_bytes=engine.loaded_twice_bytes(weights),
     )
 
 

@@ -15,7 +15,7 @@ from service.core.elementwise import Number, maximum, minimum
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, scale
 from service.core.learning import Correction
-from service.core.memory.weights import Loading
+from service.core.memory.weights import Loading, RankWeights
 
 #: What ids of calibrations begin with that hold figures of an engine.
 CALIBRATIONS = "memory-runtime/"
@@ -54,9 +54,11 @@ class EngineRuntime:
     against it leaves, and not the share of all less what counts.
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
-    shares them, and holds weights as ``expert_multiple``, ``joined_copies`` and ``host_embedding``
-    say (see `Loading`). ``host_pool_bytes`` is set aside in the host's memory [B]. Sizes that
-    follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
+    shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
+    the single ones there until all layers are done. It holds weights as ``expert_multiple`` and
+    ``host_embedding`` say (see `Loading`). ``host_pool_bytes`` is set aside in the host's memory
+    [B]. Sizes that follow from shapes are off by ``size_log_sigma``, the standard deviation of
+    their logarithm [-].
     """
 
     engine: str
@@ -94,14 +96,19 @@ class EngineRuntime:
     holds_widened: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0
-    joined_copies: float = 1.0
+    joins_projections: bool = False
     host_embedding: bool = False
     host_pool_bytes: float = 0.0
 
     @property
     def loading(self) -> Loading:
         """How it holds what a checkpoint stores."""
-        return Loading(self.expert_multiple, self.joined_copies, self.host_embedding)
+        return Loading(self.expert_multiple, self.host_embedding)
+
+    def loaded_twice_bytes(self, weights: RankWeights) -> float:
+        """What of the weights is there twice until a model is loaded [B]."""
+        repeated = weights.repeated_bytes if self.loads_repeated else 0.0
+        return repeated + (weights.single_bytes if self.joins_projections else 0.0)
 
     def sampled_sequences(self, concurrency_per_replica: Number, most_running: Number) -> Number:
         """Sequences sampled at once: as many as prepared for, or as run [-].

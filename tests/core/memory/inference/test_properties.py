@@ -265,3 +265,16 @@ def test_the_largest_images_are_measured_when_the_engine_starts():
     assert none.activations_bytes.value < 3e9
     # Layers that look at images are given as many pages as the others.
     assert start().kv_cache_bytes_per_token == 40 * 8 * 128 * 2 * 2
+
+
+def test_projections_that_an_engine_joins_are_there_twice_until_the_model_is_loaded():
+    int4 = NUMBER_FORMATS["awq-int4"]
+    short, long = (
+        memory_of(LLAMA_3_8B, "autoawq", InferenceWorkload(float(length), 8.0, 1.0), int4)
+        for length in (1, 8192)
+    )
+    single = 32 * 4096 * (4096 + 2 * 1024) * int4.bits(TensorClass.ATTENTION) / 8.0
+    assert short.peak_bytes == short.shape.repeated_bytes == pytest.approx(single)
+    # They are gone before the first prompt comes.
+    assert long.peak_bytes == long.layer_peak_bytes > single
+    assert long.weights_bytes.value == short.weights_bytes.value
