@@ -314,7 +314,7 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
     """Energy of one request: mean power over the rate of requests [Wh].
 
     Both are off by themselves: errors of power and of rates of the same runs, estimated without
-    their source, hardly go together (a correlation of 0.15 over 102 runs).
+    their source, hardly go together (a correlation of 0.19 over 102 runs).
 
     Parameters
     ----------
