@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from service.core.years import HOURS_PER_YEAR
 from service.estimation.formatting import duration, gigabytes, money, number
-from service.estimation.verdict.figures import known_cost
+from service.estimation.verdict.figures import GROWS, known_cost
 from service.portal.glossary import TERM_OF
 
 Words = Callable[[float], str]
@@ -36,6 +36,10 @@ class Section:
     lines: tuple[Line, ...]
 
 
+#: What stands where a figure is not known.
+UNKNOWN = "not known"
+#: Times that grow for as long as more requests arrive than are answered.
+_WAITS = frozenset({"latency.ttft_s", "latency.e2e_s"})
 #: The title of costs.
 COST = "Cost"
 
@@ -118,7 +122,7 @@ def sections(estimate: Mapping[str, Any], layout: Layout = INFERENCE) -> list[Se
     return [
         Section(
             section_title(title, (estimate,)),
-            tuple(line(name, figure_at(estimate, path), words) for name, path, words in lines),
+            tuple(_shown(name, path, words, estimate) for name, path, words in lines),
         )
         for title, lines in layout
     ]
@@ -177,10 +181,18 @@ def _row(path: str, value: object) -> dict[str, Any]:
     return {"figure": path, "value": value, "low": "", "high": ""}
 
 
+def _shown(name: str, path: str, words: Words, estimate: Mapping[str, Any]) -> Line:
+    """A figure of an estimate in words; a wait that never settles says so, as its tile does."""
+    found = line(name, figure_at(estimate, path), words)
+    load = estimate["latency"].get("load") or {}
+    waits = path in _WAITS and found.value == UNKNOWN and load.get("saturated", False)
+    return replace(found, value=GROWS) if waits else found
+
+
 def line(name: str, figure: Mapping[str, float] | None, words: Words) -> Line:
     """A figure in words; one that is not known says so."""
     if figure is None:
-        return Line(name, "not known")
+        return Line(name, UNKNOWN)
     value, low, high = (words(figure[end]) for end in ("value", "low", "high"))
     interval = interval_words(low, high)
     # The unit stands beside the value, where all of them are in it.

@@ -22,7 +22,7 @@ from service.estimation.verdict.names import (
     format_name,
     model_name,
 )
-from service.estimation.wording import in_a_sentence, place_name
+from service.estimation.wording import in_a_sentence, place_name, spoken
 from service.portal.bars import Bar, bars
 from service.portal.options import WEIGHT_FORMATS
 from service.portal.plan_questions import (
@@ -203,7 +203,7 @@ def _fleet(answer: Any, request: FleetPageRequest, snapshot: CatalogSnapshot) ->
             *([f"All {len(years)} years together: {' and '.join(spent)}."] if spent else []),
             *(
                 [
-                    f"Rent is of whole machines: {rental['instance']} with "
+                    f"Rent is of whole machines: {spoken(rental['instance'], snapshot)} with "
                     f"{rental['accelerators']} accelerators at "
                     f"{money(rental['usd_per_hour']['value'])} an hour."
                 ]

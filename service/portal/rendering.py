@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.formatting import duration, gigabytes, number
+from service.estimation.formatting import counted, duration, gigabytes, number
 from service.estimation.recommendations.against import in_words
 from service.estimation.rejection import FieldError
 from service.extras import how_to_add, is_installed
@@ -89,7 +89,7 @@ _LABELS = {
 #: How a message suggests what was meant.
 _MEANT = re.compile(r"; (did you mean [^?]*\?|it could be any of .*)")
 #: What parts a number from its unit.
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\W\d]{1,4}\b|%|×)")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\W\d]{1,4}\b|%|×)|(?<=[gt]) (?=CO₂e)")
 #: Whole numbers below this are written without an exponent.
 _MOST_WRITTEN_OUT = 1e15
 
@@ -237,6 +237,7 @@ def _environment() -> Environment:
     made.filters["typed"] = _typed
     made.filters["written"] = written
     made.filters["unbroken"] = _unbroken
+    made.filters["counted"] = counted
     made.filters["pace"] = lambda ratio: in_words({"latency": ratio})
     made.globals["terms"] = TERMS
     made.globals["reaches"] = _REACHES

@@ -8,7 +8,7 @@ from typing import Any
 
 from service.core.years import HOURS_PER_MONTH
 from service.estimation.formatting import number
-from service.estimation.verdict.figures import KeyFigure
+from service.estimation.verdict.figures import GROWS, KeyFigure
 from service.estimation.wording import in_words
 
 #: Steps that have the name of a field, as people call them.
@@ -153,6 +153,8 @@ def _steps(
 
 
 def _certainty(figure: KeyFigure) -> str:
+    if figure.text == GROWS:
+        return "More requests arrive than are answered, so that each waits longer than the last."
     if figure.value is None or figure.low is None or figure.high is None:
         return "Nobody has published what it takes to compute this."
     if not figure.range_text:

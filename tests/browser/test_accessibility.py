@@ -106,7 +106,9 @@ async def test_the_page_takes_on_the_readers_scheme(scheme: str, visit: Visit) -
         background = await page.evaluate("getComputedStyle(document.body).backgroundColor")
         lightness = sum(int(part) for part in background[4:-1].split(",")) / 3
         assert (lightness > 128) == (scheme == "light")
-        shown = await page.evaluate("[...document.images].map((one) => one.currentSrc)")
+        shown = await page.evaluate(
+            "[...document.querySelectorAll('figure img')].map((one) => one.currentSrc)"
+        )
         assert shown
         assert all(f"theme={scheme}" in source for source in shown)
 

@@ -65,6 +65,10 @@ class KeyFigure:
         return _position(self.low, self.value), _position(self.high, self.value)
 
 
+#: What a time does where more requests arrive than are answered.
+GROWS = "keeps growing"
+
+
 def inference_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[KeyFigure, ...]:
     """Time to the first and of each next token, money, emissions, and memory."""
     latency, memory = estimate["latency"], estimate["memory"]
@@ -80,7 +84,7 @@ def inference_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Ke
             "more and more requests wait" if overloaded else "on average, waiting included",
             ("ttft_s",),
             speed,
-            "ever later" if overloaded else "not known",
+            GROWS if overloaded else "not known",
         ),
         _figure(
             "next-token",

@@ -28,6 +28,16 @@ for (const input of document.querySelectorAll("input[data-slider]")) {
   follow();
 }
 
+// A long number is told in words beside it.
+const SIZES = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
+for (const hint of document.querySelectorAll("[data-counts]")) {
+  const input = document.getElementById(hint.dataset.counts);
+  input.addEventListener("input", () => {
+    const [size, word] = SIZES.find(([one]) => Number(input.value) >= one) ?? [1, ""];
+    hint.textContent = `${Number((Number(input.value) / size).toPrecision(3)).toLocaleString("en")} ${word}`.trim();
+  });
+}
+
 // Terms open by a click or a key without this; a pointer that rests on one opens it, too.
 let resting = 0;
 document.addEventListener("pointerover", (event) => {

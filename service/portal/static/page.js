@@ -151,7 +151,8 @@ function bridge(charts) {
   for (const figure of results().querySelectorAll("figure[data-chart]")) {
     const [old, picture] = [before.get(kind(figure)), figure.querySelector(":scope > picture")];
     const image = picture?.querySelector("img");
-    if (!old || !image) continue;
+    const seen = old?.matches(".drawn") || old?.querySelector("img")?.naturalWidth > 0;
+    if (!seen || !image) continue;
     const shown = document.createElement("div");
     shown.className = "before";
     shown.inert = true;
@@ -214,7 +215,7 @@ function mark(found) {
     const name = problem.dataset.field;
     const field = name && form.elements[name];
     if (!field) {
-      item.append(...problem.childNodes);
+      item.append(...(name ? [`“${name}”: `] : []), ...problem.childNodes);
       continue;
     }
     const link = document.createElement("a");

@@ -158,7 +158,7 @@ async def test_more_requests_than_can_be_answered_are_told_in_every_door(client)
         assert said in plain(page.text), path
     element = (await client.get(f"/verdict.json?{query}")).json()
     assert element["headline"] == said
-    assert element["figures"][0]["text"] == "ever later"
+    assert element["figures"][0]["text"] == "keeps growing"
     assert (await client.get(f"/share?{query}")).status_code == 200
     badge = await client.get(f"/v1/badges/inference?{query}")
     assert "too slow for 1,000 requests a second" in badge.text
