@@ -46,7 +46,8 @@ QUESTIONS = [
             "concurrency=4&weights=fp8&tensor=1&data=2",
         )
     ),
-    # What a link leaves out is the same everywhere.
+    # What a link leaves out is the same everywhere, the place included.
+    "model=llama-3.1-8b&accelerator=h100",
     "model=llama-3.1-8b&accelerator=h100&region=SE",
     "model=llama-3.1-8b&accelerator=l40s&region=FR&concurrency=4",
     "model=llama-3.1-70b&accelerator=h100&region=SE&tensor=4&data=2",
