@@ -108,7 +108,8 @@ class Accelerator:
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
     Features of products are filled up to multiples of ``vector_lane_count``, where vectors have
     that many lanes. ``memory_technology`` is what its memory is made as, such as HBM3, empty where
-    nobody says. Unknown figures are None.
+    nobody says. Software takes ``core_count`` cores of it for devices of their own. Unknown
+    figures are None.
     """
 
     id: str = field(metadata=NAME)
@@ -134,6 +135,7 @@ class Accelerator:
     clock_ratio: Number = field(default=1.0, metadata=FIGURE)
     vector_lane_count: float | None = field(default=None, metadata=ALIKE)
     memory_technology: str = field(default="", metadata=NAME)
+    core_count: float | None = field(default=None, metadata=ALIKE)
 
     @property
     def most_power_w(self) -> Number | None:

@@ -232,7 +232,8 @@ class Layouts:
         """The deployment in a layout, with the heads that its engine adds."""
         held = self.deployment.architecture
         if self.pads_heads:
-            held = with_padded_heads(held, layout.tensor)
+            cores = int(self.deployment.accelerator.core_count or 1)
+            held = with_padded_heads(held, layout.tensor * cores)
         return replace(self.deployment, architecture=held, parallelism=layout)
 
 

@@ -321,13 +321,16 @@ def test_an_engine_that_no_formula_describes_is_refused_with_the_reason(packaged
 
 
 def test_neuron_pads_attention_heads_to_what_its_ranks_divide(packaged_snapshot):
-    # 32 heads on 12 ranks: 36, of 128 each, three a rank; 8 heads of keys and values are copied.
+    # 32 heads on 12 chips of two cores: 48, two a core; 8 heads of keys and values have 3 copies.
     body = {"model": "meta-llama/Meta-Llama-3-8B", "accelerator": "aws-inferentia2"}
     body |= {"parallelism": {"tensor": 12}, "precision": {"weights": "int8"}}
     answer = inference_memory_answer(MemoryInferenceRequest(**body), packaged_snapshot)
     assert answer["deployment"]["total_parameters"] == 8_030_261_248
     [said] = [one for one in answer["warnings"] if one["code"] == "padded_heads"]
-    assert "fills 32 attention heads up to 36" in said["message"]
+    filled = "fills 32 attention heads up to 48, so that 12 accelerators of 2 cores"
+    assert filled in said["message"]
+    token_bytes = 32 * 2 * 24 * 128 * 2 / 12
+    assert answer["kv_cache_bytes_per_token"] == pytest.approx(token_bytes)
     other = MemoryInferenceRequest(**body | {"serving": {"engine": "vllm"}})
     with pytest.raises(Rejected, match="cannot be divided by 12"):
         inference_memory_answer(other, packaged_snapshot)

@@ -99,6 +99,12 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             Bounds(1.0, 65536.0),
         ),
         FigureSpec(
+            "core_count",
+            "1",
+            "Cores that software takes for devices of their own, which share memory and links",
+            Bounds(1.0, 64.0),
+        ),
+        FigureSpec(
             "scale_up_bandwidth_bytes_per_s",
             "B/s",
             "All scale-up links of one accelerator together, one direction",

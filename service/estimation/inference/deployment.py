@@ -276,9 +276,16 @@ def _padding_warnings(asked: ModelArchitecture, deployment: Deployment) -> list[
             "padded_heads",
             f"the engine fills {', '.join(map(str, sorted(before)))} attention heads up to "
             f"{', '.join(map(str, sorted(held)))}, so that {deployment.parallelism.tensor} "
-            "accelerators divide them; the heads added take memory and time",
+            f"accelerators{_of_cores(deployment.accelerator)} divide them; the heads added take "
+            "memory and time",
         )
     ]
+
+
+def _of_cores(accelerator: Accelerator) -> str:
+    """How many cores each accelerator has that heads are divided among, where it is several."""
+    cores = accelerator.core_count
+    return "" if cores is None or cores == 1.0 else f" of {cores:.0f} cores"
 
 
 def _length_warnings(

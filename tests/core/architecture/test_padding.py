@@ -25,13 +25,27 @@ def attention(config: dict[str, object], ranks: int) -> Attention:
     return mixer
 
 
-def test_query_heads_are_filled_up_and_keys_are_not():
-    mixer = attention(LLAMA_3_8B, 12)
+@pytest.mark.parametrize(
+    ("ranks", "queries", "keys"),
+    [
+        (24, 48, 24),  # each of eight is copied to three ranks
+        (32, 32, 32),
+        (12, 36, 36),  # ranks share none of eight evenly, so that each query has its own
+    ],
+)
+def test_query_heads_are_filled_up_and_keys_are_copied(ranks, queries, keys):
+    mixer = attention(LLAMA_3_8B, ranks)
     shapes = {one.name: (one.input_features, one.output_features) for one in mixer.tensors}
-    assert (mixer.query_heads, mixer.kv_heads) == (36, 8)
-    assert shapes["q_proj"] == (4096, 36 * 128)
-    assert shapes["k_proj"] == shapes["v_proj"] == (4096, 8 * 128)
-    assert shapes["o_proj"] == (36 * 128, 4096)
+    assert (mixer.query_heads, mixer.kv_heads) == (queries, keys)
+    assert shapes["q_proj"] == (4096, queries * 128)
+    assert shapes["k_proj"] == shapes["v_proj"] == (4096, keys * 128)
+    assert shapes["o_proj"] == (queries * 128, 4096)
+
+
+def test_ranks_whose_queries_share_a_head_hold_it_once():
+    shape = {"num_attention_heads": 72, "num_key_value_heads": 24, "head_dim": 128}
+    mixer = attention(LLAMA_3_8B | shape, 32)
+    assert (mixer.query_heads, mixer.kv_heads) == (96, 32)
 
 
 def test_a_key_head_for_each_query_head_is_filled_up_alike():
@@ -41,7 +55,7 @@ def test_a_key_head_for_each_query_head_is_filled_up_alike():
     assert shapes["k_proj"] == shapes["v_proj"] == shapes["q_proj"] == (4096, 36 * 128)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 8, 32])
+@pytest.mark.parametrize("ranks", [1, 2, 8])
 def test_nothing_is_added_where_the_ranks_divide_the_heads(ranks):
     model = parse_config(LLAMA_3_8B)
     assert with_padded_heads(model, ranks) is model
