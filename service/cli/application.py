@@ -10,6 +10,7 @@ from service.cli.questions import (
     measurements,
     plans,
     reports,
+    sweeps,
 )
 from service.cli.server import serving
 from service.cli.status import EPILOG
@@ -36,6 +37,7 @@ app = typer.Typer(
 for name, ask in (estimates.commands() | decisions.commands() | plans.commands()).items():
     app.command(name)(ask)
 app.command("ask", epilog=EPILOG)(anything.ask)
+app.command("sweep", epilog=EPILOG)(sweeps.sweep)
 app.command(epilog=EPILOG)(detect.detect)
 app.add_typer(measurements.measurements_app, name="measurements")
 for name, run in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
 from service.core.errors import InvalidInput, Unavailable
@@ -48,6 +48,26 @@ class EstimatorClient(Protocol):
         ------
         Refused
             If there is no such collection.
+        NotReached
+            If something that it takes is away.
+        """
+
+    def sweep(
+        self, body: Mapping[str, Any], told: Callable[[int, int], None]
+    ) -> AsyncIterator[str]:
+        """The rows of a sweep as pieces of a CSV table.
+
+        Parameters
+        ----------
+        body
+            What a POST of ``sweeps`` or ``sweeps/training`` would hold.
+        told
+            Is told how many of how many configurations are done.
+
+        Raises
+        ------
+        Refused
+            If it cannot be evaluated.
         NotReached
             If something that it takes is away.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -73,6 +73,14 @@ class InProcess:
             if PROBLEM_TYPES[problem.slug].status >= 500:
                 raise NotReached(problem.detail) from None
             raise _refused(problem) from None
+
+    def sweep(
+        self, body: Mapping[str, Any], told: Callable[[int, int], None]
+    ) -> AsyncIterator[str]:
+        """A sweep's table; see :class:`service.client.estimator.EstimatorClient`."""
+        from service.client.sweeps import swept_here
+
+        return swept_here(body, self._snapshot, told)
 
     async def import_file(
         self, body: Mapping[str, Any], idempotency_key: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import httpx
@@ -38,6 +38,14 @@ class Server:
         return await self._answer(
             "POST", question, content=content, headers={"Content-Type": "application/json"}
         )
+
+    def sweep(
+        self, body: Mapping[str, Any], told: Callable[[int, int], None]
+    ) -> AsyncIterator[str]:
+        """A sweep's table; see :class:`service.client.estimator.EstimatorClient`."""
+        from service.client.sweeps import swept_by
+
+        return swept_by(self._url, self._headers, body, told, self._transport)
 
     async def import_file(
         self, body: Mapping[str, Any], idempotency_key: str | None = None

@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.csv as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from service.estimation.sweeps.chunks import ENDS, FIGURES, TEXTS, Rows
+from service.estimation.sweeps.chunks import ENDS, Rows
 
 #: Rows that are read together at least: few enough for a page, enough to be packed well.
 _GROUP_ROWS = 10_000
@@ -22,7 +22,7 @@ def packed(rows: Rows) -> bytes:
     """Rows as a Parquet file; figures that are unknown are null."""
     columns = {
         name: pa.DictionaryArray.from_arrays(column, pa.array(rows.texts[name], pa.string()))
-        if name in TEXTS
+        if name in rows.texts
         else pa.array(column, mask=np.isnan(column) if column.dtype == np.float64 else None)
         for name, column in rows.columns.items()
     }
@@ -44,14 +44,16 @@ def shown(content: bytes, first: int, count: int) -> list[dict[str, Any]]:
 
 
 def _shaped(line: dict[str, Any]) -> dict[str, Any]:
-    columns = {f"{name}{suffix}" for name in FIGURES for _, suffix in ENDS}
+    # A figure is what has ends of its own.
+    figures = [name for name in line if all(f"{name}{suffix}" in line for _, suffix in ENDS)]
+    columns = {f"{name}{suffix}" for name in figures for _, suffix in ENDS}
     plain = {name: value for name, value in line.items() if name not in columns}
     return plain | {
         "figures": {
             name: None
             if line[name] is None
             else {end: line[f"{name}{suffix}"] for end, suffix in ENDS}
-            for name in FIGURES
+            for name in figures
         }
     }
 
@@ -60,11 +62,15 @@ def as_csv(content: bytes, header: bool) -> bytes:
     """A chunk as lines of a CSV table, with its header or as the part that follows one."""
     table = pq.read_table(pa.BufferReader(content))
     for at, name in enumerate(table.column_names):
-        if name in TEXTS:
+        if _is_text(table.column(at).type):
             table = table.set_column(at, name, _safe(table.column(at)))
     out = io.BytesIO()
     pc.write_csv(table, out, pc.WriteOptions(include_header=header, quoting_style="needed"))
     return out.getvalue()
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_dictionary(kind) or pa.types.is_string(kind))
 
 
 def _safe(column: pa.ChunkedArray) -> pa.ChunkedArray:

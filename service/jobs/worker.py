@@ -14,9 +14,12 @@ from procrastinate import App
 
 from service.background import ended
 from service.catalog.database.store import CatalogStore, DatabaseUnavailable
-from service.estimation.sweeps.chunks import evaluate_chunk
-from service.estimation.sweeps.plan import Study, resolve_study
-from service.estimation.sweeps.requests import SweepRequest
+from service.estimation.sweeps.kinds import (
+    AnyStudy,
+    asked_sweep,
+    evaluated_chunk,
+    resolved_sweep,
+)
 from service.jobs import repository
 from service.jobs.consumer import queue_app, revive
 from service.jobs.queue import QUEUE, withdraw
@@ -42,7 +45,7 @@ class SweepWorker:
     def __init__(self, store: CatalogStore, settings: Settings) -> None:
         self._store, self._settings = store, settings
         # A worker meets the chunks of a few sweeps in turn.
-        self._studies: OrderedDict[UUID, Study] = OrderedDict()
+        self._studies: OrderedDict[UUID, AnyStudy] = OrderedDict()
 
     async def run(self) -> None:
         """Work; when cancelled, end the chunk at hand first if that takes no more than a while."""
@@ -116,14 +119,13 @@ class SweepWorker:
                 connection, sweep_id, done, self._settings.sweep_limit_rows
             )
 
-    async def _study(self, sweep_id: UUID, asked: dict[str, Any]) -> Study:
+    async def _study(self, sweep_id: UUID, asked: dict[str, Any]) -> AnyStudy:
         found = self._studies.get(sweep_id)
         if found is None:
             snapshot = await self._store.snapshot_at(
                 asked["catalog_revision"], asked["organisation"]
             )
-            request = SweepRequest.model_validate_json(asked["request"], strict=True)
-            found = await asyncio.to_thread(resolve_study, request, snapshot)
+            found = await asyncio.to_thread(resolved_sweep, asked_sweep(asked["request"]), snapshot)
             self._studies[sweep_id] = found
             while len(self._studies) > _KEPT_STUDIES:
                 self._studies.popitem(last=False)
@@ -136,12 +138,12 @@ class SweepWorker:
             await withdraw(connection, sweep_id)
 
 
-def _done(study: Study, chunk: int) -> DoneChunk:
+def _done(study: AnyStudy, chunk: int) -> DoneChunk:
     # Parquet takes 30 MB, which a process that waits for its first sweep need not hold.
     from service.jobs.content import packed
 
     began_s = time.perf_counter()
-    rows = evaluate_chunk(study, study.chunks[chunk])
+    rows = evaluated_chunk(study, chunk)
     content = packed(rows)
     return DoneChunk(
         chunk=chunk,

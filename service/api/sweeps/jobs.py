@@ -37,8 +37,10 @@ from service.api.sweeps.access import (
 from service.catalog.database.store import UNRECORDED_REVISION
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.sweeps.answers import Sweep
-from service.estimation.sweeps.plan import Study, resolve_study
+from service.estimation.sweeps.kinds import AnyStudy, AskedSweep, resolved_sweep
+from service.estimation.sweeps.plan import Study
 from service.estimation.sweeps.requests import SweepRequest
+from service.estimation.sweeps.training_requests import TrainingSweepRequest
 from service.jobs import repository
 from service.jobs.queue import enqueue, withdraw
 
@@ -67,6 +69,36 @@ async def create_sweep(http: HttpRequest) -> Response:
     Answers at once (202): results_path has the rows when status is succeeded, events_path tells
     how far it has come.
     """
+    return await _created(http, SweepRequest)
+
+
+@router.post(
+    "/sweeps/training",
+    status_code=202,
+    operation_id="createTrainingSweep",
+    summary="Evaluate a whole design space of training runs as a background job",
+    responses={
+        200: {"model": Sweep, "description": "Created before, under the same Idempotency-Key"},
+        202: {"model": Sweep},
+        **KEPT_POST_PROBLEMS,
+        **EXTRA_PROBLEMS,
+    },
+    openapi_extra=body_of(TrainingSweepRequest)
+    | {"parameters": [key_parameter("The same key starts the same sweep only once.")]},
+)
+async def create_training_sweep(http: HttpRequest) -> Response:
+    """Store a sweep of training runs and queue its parts.
+
+    Every layout, way to train, accelerator and micro-batch that a recommendation searches, in every
+    region, as rows. Answers at once (202), and is then looked at, stopped and read as any sweep.
+    """
+    return await _created(http, TrainingSweepRequest)
+
+
+async def _created(
+    http: HttpRequest, kind: type[SweepRequest] | type[TrainingSweepRequest]
+) -> Response:
+    """Store a sweep, queue its parts, and answer with it."""
     need("sweeps")
     known = caller(http)
     organisation = None if known is None else known.organisation
@@ -74,11 +106,11 @@ async def create_sweep(http: HttpRequest) -> Response:
     if key is not None and organisation is not None:
         key = f"{organisation}/{key}"  # what others call their sweeps is their affair
     settings = shared(http).settings
-    asked: SweepRequest = await read_request(http, SweepRequest, settings.body_limit_bytes)
+    asked: AskedSweep = await read_request(http, kind, settings.body_limit_bytes)
     request = asked.standing_alone()
     snapshot = await snapshot_for(http, request)
     try:
-        study = await to_thread.run_sync(resolve_study, request, snapshot)
+        study = await to_thread.run_sync(resolved_sweep, request, snapshot)
     except Rejected as rejected:
         raise invalid(rejected.errors) from None
     most = settings.sweep_limit_configurations
@@ -86,7 +118,8 @@ async def create_sweep(http: HttpRequest) -> Response:
         size = (
             f"{study.configurations} configurations; this server accepts at most {most} per sweep"
         )
-        raise invalid([FieldError("/space", size)])
+        space = "/space" if kind is SweepRequest else "/search"
+        raise invalid([FieldError(space, size)])
     if snapshot.revision == UNRECORDED_REVISION:
         raise unavailable("there is no database")
     new = repository.NewSweep(
@@ -123,8 +156,11 @@ async def create_sweep(http: HttpRequest) -> Response:
     return _answer(await answered(http, kept), 202 if fresh else 200, headers)
 
 
-def _naming_its_engine(request: SweepRequest, study: Study) -> SweepRequest:
+def _naming_its_engine(request: AskedSweep, study: AnyStudy) -> AskedSweep:
     """A request with the engine that all of it is swept under, so that its rows can be repeated."""
+    if isinstance(request, TrainingSweepRequest):
+        return request
+    assert isinstance(study, Study)  # noqa: S101 - it was resolved from the request
     engine = study.environment.serving.engine
     serving = request.serving.model_copy(update={"engine": engine})
     return request.model_copy(update={"serving": serving})

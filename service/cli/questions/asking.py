@@ -7,7 +7,8 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -62,7 +63,8 @@ def ask(
     if not given["json"]:
         body = _with_all_shown(question, body)
     try:
-        answer = asyncio.run(door_to(given["server"]).ask(question, body))
+        with _waiting(question):
+            answer = asyncio.run(door_to(given["server"]).ask(question, body))
     except Refused as refused:
         tell(refused.problem)
         raise typer.Exit(REFUSED) from None
@@ -79,6 +81,20 @@ def ask(
             console.print(part)
     if given.get("must_fit") and not _fits(answer):
         raise typer.Exit(DOES_NOT_FIT)
+
+
+@contextmanager
+def _waiting(question: str) -> Iterator[None]:
+    """Says on a terminal that a search is going on, and for how long; silence elsewhere."""
+    if not notices.is_terminal or not question.startswith("recommendations"):
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("searching configurations and places"))
+    with Progress(*columns, TimeElapsedColumn(), console=notices, transient=True) as shown:
+        shown.add_task("", total=None)
+        yield
 
 
 def _with_all_shown(question: str, body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,17 @@ from numpy.typing import NDArray
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import FloatArray
-from service.core.estimate.training import TrainingSpeedSetup, run_energy, training_speed, whole_run
+from service.core.estimate.training import (
+    TrainingSpeed,
+    TrainingSpeedSetup,
+    run_energy,
+    training_speed,
+    whole_run,
+)
 from service.core.impacts.infrastructure import Infrastructure
+from service.core.impacts.training_energy import TrainingEnergy
 from service.core.interval import Interval
-from service.core.memory.training.memory import training_memory
+from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import stage_state
@@ -28,7 +36,7 @@ from service.core.performance.calibration import EngineOverhead
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.pipeline import fills_stages
-from service.core.performance.training.run import Failures
+from service.core.performance.training.run import Failures, TrainingRun
 from service.core.performance.training.traffic import HostRates
 from service.core.performance.training.work import product_format
 from service.core.search.kernels import trains
@@ -101,7 +109,7 @@ class TrainingVariant:
         return divided and not (self.settings.zero_stage > most and layout.pipeline > 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainingSpace:
     """What is combined; layouts have their data-parallel ranks, so are of whole runs."""
 
@@ -109,6 +117,21 @@ class TrainingSpace:
     layouts: Sequence[Parallelism]
     accelerators: Sequence[TrainingAcceleratorOption]
     micro_batches: Sequence[int] = MICRO_BATCH_GRID
+
+    def trainable(self, variant_at: int) -> tuple[int, ...]:
+        """Accelerators that train in a variant's formats."""
+        return self._trainable[variant_at]
+
+    def configurations(self, layout_at: int, layers: int, demand: TrainingDemand) -> int:
+        """Combinations of one layout, those that have no rows among them."""
+        layout = self.layouts[layout_at]
+        suited = sum(variant.suits(layout, layers) for variant in self.variants)
+        sizes = max(len(_micro_batches(self, layout, demand)), 1)
+        return suited * len(self.accelerators) * sizes
+
+    @cached_property
+    def _trainable(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(_trainable(self, variant)) for variant in self.variants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,50 +197,104 @@ def training_candidates(
         and states, reach beyond fast links, cannot run, or do not divide the batch, which have no
         rows.
     """
+    stacks = Stacks(space.accelerators, environment.infrastructure)
     parts: list[TrainingCandidates] = []
+    left: list[LeftOut] = []
+    for layout_at in range(len(space.layouts)):
+        found = evaluate_runs(architecture, space, layout_at, demand, environment, stacks)
+        parts += map(run_rows, found.batches)
+        left.append(found.left_out)
+    return joined(TrainingCandidates, parts), LeftOut(
+        tuple(small for one in left for small in one.too_small),
+        sum(one.beyond_domain for one in left),
+        sum(one.unable for one in left),
+        sum(one.undivided for one in left),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedRuns:
+    """What is known of the runs of one layout and one way to train, as arrays.
+
+    ``variant`` and ``layout`` are positions in the space, ``offer`` too, for each row.
+    """
+
+    variant: int
+    layout: int
+    offer: NDArray[np.intp]
+    memory: TrainingMemory
+    speed: TrainingSpeed
+    energy: TrainingEnergy
+
+    def __len__(self) -> int:
+        return len(self.offer)
+
+    @property
+    def run(self) -> TrainingRun:
+        """The whole run."""
+        assert self.speed.run is not None  # noqa: S101 - there is a run
+        return self.speed.run
+
+    @property
+    def run_kwh(self) -> Interval:
+        """IT energy of the whole run [kWh]."""
+        assert self.energy.run_kwh is not None  # noqa: S101 - there is a run
+        return self.energy.run_kwh
+
+
+@dataclass(frozen=True, slots=True)
+class RunsEvaluation:
+    """Runs of one layout; ``left_out`` have no rows, and stand for ``each`` micro-batch."""
+
+    batches: tuple[EvaluatedRuns, ...]
+    left_out: LeftOut
+    each: int
+
+
+def evaluate_runs(
+    architecture: ModelArchitecture,
+    space: TrainingSpace,
+    layout_at: int,
+    demand: TrainingDemand,
+    environment: TrainingEnvironment,
+    stacks: Stacks[TrainingAcceleratorOption],
+) -> RunsEvaluation:
+    """All ways to train in one layout of a space, on all its accelerators."""
+    batches: list[EvaluatedRuns] = []
     small: list[TooSmall] = []
     beyond = unable = undivided = 0
-    stacks = Stacks(space.accelerators, environment.infrastructure)
-    trainable = [tuple(_trainable(space, variant)) for variant in space.variants]
-    for layout_at, layout in enumerate(space.layouts):
-        sizes = _micro_batches(space, layout, demand)
-        within = frozenset(
-            at
-            for at, offer in enumerate(space.accelerators)
-            if layout.tensor <= offer.accelerator.scale_up_domain_accelerators
-        )
-        for variant_at, variant in enumerate(space.variants):
-            if not variant.suits(layout, architecture.layer_count):
-                continue
-            unable += len(space.accelerators) - len(trainable[variant_at])
-            joined_fast = [at for at in trainable[variant_at] if at in within]
-            beyond += len(trainable[variant_at]) - len(joined_fast)
-            if not sizes:
-                undivided += len(joined_fast)
-                continue
-            needed = _state_bytes(architecture, variant, layout)
-            able: list[int] = []
-            for at in joined_fast:
-                lacking = needed - space.accelerators[at].accelerator.memory_bytes
-                if lacking > 0.0:
-                    small.append(TooSmall(variant_at, layout_at, at, float(lacking)))
-                else:
-                    able.append(at)
-            structure = (variant_at, layout_at)
-            for positions, option in stacks.of(tuple(able), len(sizes), _precisions(variant)):
-                parts.append(
-                    _batch(
-                        architecture,
-                        space,
-                        structure,
-                        positions,
-                        option,
-                        sizes,
-                        demand,
-                        environment,
-                    )
-                )
-    return joined(TrainingCandidates, parts), LeftOut(tuple(small), beyond, unable, undivided)
+    layout = space.layouts[layout_at]
+    sizes = _micro_batches(space, layout, demand)
+    within = frozenset(
+        at
+        for at, offer in enumerate(space.accelerators)
+        if layout.tensor <= offer.accelerator.scale_up_domain_accelerators
+    )
+    for variant_at, variant in enumerate(space.variants):
+        if not variant.suits(layout, architecture.layer_count):
+            continue
+        trainable = space.trainable(variant_at)
+        unable += len(space.accelerators) - len(trainable)
+        joined_fast = [at for at in trainable if at in within]
+        beyond += len(trainable) - len(joined_fast)
+        if not sizes:
+            undivided += len(joined_fast)
+            continue
+        needed = _state_bytes(architecture, variant, layout)
+        able: list[int] = []
+        for at in joined_fast:
+            lacking = needed - space.accelerators[at].accelerator.memory_bytes
+            if lacking > 0.0:
+                small.append(TooSmall(variant_at, layout_at, at, float(lacking)))
+            else:
+                able.append(at)
+        structure = (variant_at, layout_at)
+        batches += [
+            _batch(architecture, space, structure, positions, option, sizes, demand, environment)
+            for positions, option in stacks.of(tuple(able), len(sizes), _precisions(variant))
+        ]
+    left = LeftOut(tuple(small), beyond, unable, undivided)
+    return RunsEvaluation(tuple(batches), left, max(len(sizes), 1))
 
 
 def _micro_batches(
@@ -290,7 +367,7 @@ def _batch(
     sizes: Sequence[int],
     demand: TrainingDemand,
     environment: TrainingEnvironment,
-) -> TrainingCandidates:
+) -> EvaluatedRuns:
     variant_at, layout_at = structure
     variant, layout = space.variants[variant_at], space.layouts[layout_at]
     sequences = np.tile(np.array(sizes, dtype=float), len(positions))
@@ -306,17 +383,28 @@ def _batch(
         setup.deployment, setup.micro_batch, setup.settings, environment.overheads
     )
     speed = training_speed(replace(setup, paged_bytes=memory.paged_bytes))
-    run = whole_run(speed, demand.tokens, demand.failures)
-    energy = run_energy(replace(speed, run=run), environment.infrastructure)
-    run_kwh, rows = energy.run_kwh, np.ones(len(sequences))
-    assert run_kwh is not None  # noqa: S101 - there is a run
+    speed = replace(speed, run=whole_run(speed, demand.tokens, demand.failures))
+    return EvaluatedRuns(
+        variant_at,
+        layout_at,
+        np.repeat(np.asarray(positions, dtype=np.intp), len(sizes)),
+        memory,
+        speed,
+        run_energy(speed, environment.infrastructure),
+    )
+
+
+def run_rows(runs: EvaluatedRuns) -> TrainingCandidates:
+    """The rows of a batch."""
+    memory, speed, run, run_kwh = runs.memory, runs.speed, runs.run, runs.run_kwh
+    setup, rows = speed.setup, np.ones(len(runs))
     return TrainingCandidates(
-        variant=np.full(len(rows), variant_at),
-        layout=np.full(len(rows), layout_at),
-        offer=np.repeat(np.asarray(positions, dtype=np.intp), len(sizes)),
-        micro_batch_size=sequences,
-        gradient_accumulation_steps=accumulation,
-        accelerators=rows * layout.accelerator_count,
+        variant=np.full(len(rows), runs.variant),
+        layout=np.full(len(rows), runs.layout),
+        offer=runs.offer,
+        micro_batch_size=rows * setup.micro_batch.sequences,
+        gradient_accumulation_steps=rows * setup.settings.gradient_accumulation_steps,
+        accelerators=rows * setup.deployment.parallelism.accelerator_count,
         headroom_ratio=rows * (memory.headroom_bytes.value / memory.capacity_bytes),
         memory_spread_ratio=rows * (memory.total_bytes.high / memory.total_bytes.value),
         host_bytes=rows * memory.host_bytes,
@@ -328,7 +416,7 @@ def _batch(
         it_wh=rows * run_kwh.value * _WATT_HOURS,
         it_wh_spread_ratio=rows * _spread(run_kwh),
         accelerator_hours=rows * run.accelerator_hours.value,
-        power_w=rows * energy.power.it_power_w.value,
+        power_w=rows * runs.energy.power.it_power_w.value,
     )
 
 

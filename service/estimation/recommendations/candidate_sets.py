@@ -67,6 +67,13 @@ class CandidateTable:
             usd_per_month=usd_per_hour * HOURS_PER_MONTH,
         )
 
+    def in_place(self, rows: NDArray[np.intp], totals: ImpactTotals) -> CandidateFigures:
+        """What given rows emit, take and draw, by totals of a unit of work in their places."""
+        return replace(
+            self.footprint(rows, totals.carbon_g, totals.water_l),
+            facility_power_w=totals.facility_kwh / self.hours[rows] * _W_PER_KW,
+        )
+
     def footprint(
         self, rows: NDArray[np.intp], carbon_g: FloatArray, water_l: FloatArray
     ) -> CandidateFigures:
@@ -97,11 +104,7 @@ class CandidateSet:
     def within_region(self, rows: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
         """Which of given rows are within those on totals of a unit of work in a region."""
         table = self.table
-        figures = replace(
-            table.footprint(rows, totals.carbon_g, totals.water_l),
-            facility_power_w=totals.facility_kwh / table.hours[rows] * _W_PER_KW,
-        )
-        return self.excluded.within_limits(table.checks(figures), len(rows))
+        return self.excluded.within_limits(table.checks(table.in_place(rows, totals)), len(rows))
 
 
 def candidate_set(table: CandidateTable, left: LeftOut, excluded: Exclusions) -> CandidateSet:

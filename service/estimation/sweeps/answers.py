@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from service.core.memory.training.settings import Checkpointing, Optimizer, Schedule
 from service.estimation.answers import Answer, AskedAs, Interval
 
 
@@ -121,13 +122,74 @@ class SweepRow(Answer):
     figures: SweepFigures
 
 
+class TrainingSweepFigures(Answer):
+    """Figures of a run; null where a factor is unknown or the run never ends."""
+
+    total_bytes: Interval
+    """On the fullest accelerator."""
+    headroom_bytes: Interval
+    step_s: Interval
+    tokens_per_s: Interval
+    """Of all accelerators."""
+    mfu_ratio: Interval
+    days: Interval | None
+    """Duration of the run, failures included."""
+    accelerator_hours: Interval | None
+    it_power_w: Interval
+    """Of all accelerators with their hosts, without PUE."""
+    it_energy_kwh: Interval | None
+    facility_energy_kwh: Interval | None
+    operational_gco2e: Interval | None
+    """Location-based, operation only."""
+    total_gco2e: Interval | None
+    """Location-based, operation and manufacturing of hardware."""
+    total_l: Interval | None
+    usd_per_hour: Interval | None
+    """Rent of whole instances, at your own or list prices; in places of your own, what owning the
+    hardware and its electricity cost."""
+    usd: Interval | None
+    """Of the whole run."""
+
+
+class TrainingSweepRow(Answer):
+    """A training run in a place."""
+
+    model: str
+    accelerator: str
+    region: str
+    weights: str
+    method: Literal["full", "lora", "qlora"]
+    optimizer: Optimizer
+    activation_checkpointing: Checkpointing
+    pipeline_schedule: Schedule
+    offload_optimizer: Literal["none", "cpu", "nvme", "tier"]
+    accelerator_count: int
+    tensor: int
+    pipeline: int
+    context: int
+    expert: int
+    data: int
+    zero_stage: int
+    virtual_stages: int
+    micro_batch_size: int
+    gradient_accumulation_steps: int
+    fits: bool
+    """Whether it fits in memory."""
+    meets_limits: bool
+    """Whether it meets all limits."""
+    figures: TrainingSweepFigures
+
+
 class SweepRowPage(Answer):
-    """Rows in the order of models, layouts, formats, accelerators, concurrency, counts, regions."""
+    """Rows in the order of models, layouts, formats, accelerators, concurrency, counts, regions.
+
+    Those of training go by models, layouts, ways to train, accelerators, micro-batches, regions.
+    """
 
     id: str
     catalog_revision: int
     engine_version: str
     rows: int
     """Number of rows over all pages."""
-    items: list[SweepRow]
+    items: list[SweepRow | TrainingSweepRow]
     next_cursor: str | None

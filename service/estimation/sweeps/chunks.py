@@ -70,6 +70,8 @@ _Columns: TypeAlias = Mapping[str, NDArray[Any]]
 class Rows:
     """What a chunk keeps, and how many configurations each reason excluded.
 
+    The same of sweeps of serving and of training, whose columns differ.
+
     ``columns`` hold, for texts, positions in ``texts``; a figure has a column for its value and
     two for its ends, NaN where a factor is unknown. Every configuration is a row or is counted
     under the first reason against it; with all candidates kept, those that miss a limit are both.
@@ -197,10 +199,10 @@ def _batch(
         "concurrency_per_replica": found.concurrency_per_replica[kept],
         "fits": np.broadcast_to(found.estimate.fits, len(found))[kept],
         **{name: np.full(len(kept), value) for name, value in same.items()},
-        **_ends(picked(of_configuration, kept), len(kept)),
+        **ends_of(picked(of_configuration, kept), len(kept)),
     }
     columns = {name: np.repeat(column, regions) for name, column in columns.items()}
-    columns |= _ends(of_place, len(kept) * regions)
+    columns |= ends_of(of_place, len(kept) * regions)
     columns["region"] = np.tile(np.arange(regions), len(kept))
     columns["meets_limits"] = meets
     rows = slice(None) if study.keep_all else meets
@@ -237,8 +239,8 @@ def _configurations_within(
     within_limits = np.ones(len(found), dtype=bool)
     each = len(study.regions)
     most = study.spaces[0].most_accelerators
-    _exclude("max_accelerators", found.accelerators <= most, within_limits, excluded, each)
-    _exclude("fits", np.asarray(found.estimate.fits), within_limits, excluded, each)
+    exclude("max_accelerators", found.accelerators <= most, within_limits, excluded, each)
+    exclude("fits", np.asarray(found.estimate.fits), within_limits, excluded, each)
     checked = CandidateFigures(
         headroom_ratio=free,
         missing_replicas=found.needed_replicas - found.replicas,
@@ -318,7 +320,7 @@ def _places_within(
     A figure that is unknown cannot be said to be within its limit.
     """
     within_limits = np.repeat(fine, len(study.regions))
-    _exclude(OFFERED.name, offered, within_limits, excluded, 1)
+    exclude(OFFERED.name, offered, within_limits, excluded, 1)
     hourly = np.asarray(figures["rented_usd_per_hour"].value)
     known = (region.water_stress_ratio for _, region in study.regions)
     stress = np.array([np.nan if one is None else float(one.value) for one in known])
@@ -341,10 +343,10 @@ def _exclude_past_limits(
     each: int,
 ) -> None:
     for check in limit_checks(DEPLOYMENT_LIMITS, figures, study.bounds):
-        _exclude(check.limit.name, check.values <= check.most, remaining, excluded, each)
+        exclude(check.limit.name, check.values <= check.most, remaining, excluded, each)
 
 
-def _exclude(
+def exclude(
     reason: str,
     within: NDArray[np.bool_],
     remaining: NDArray[np.bool_],
@@ -362,7 +364,8 @@ def _times(figure: Interval | None, factor: float) -> Interval | None:
     return None if figure is None else scale(figure, factor)
 
 
-def _ends(figures: Mapping[str, Interval], rows: int) -> dict[str, NDArray[Any]]:
+def ends_of(figures: Mapping[str, Interval], rows: int) -> dict[str, NDArray[Any]]:
+    """Columns of figures, one for each end."""
     return {
         f"{name}{suffix}": np.broadcast_to(np.asarray(getattr(one, end), dtype=float), rows)
         for name, one in figures.items()

@@ -19,6 +19,8 @@ from pydantic import SecretStr
 from sqlalchemy import text
 
 from service.api.app import create_app
+from service.catalog.snapshot import CatalogSnapshot
+from service.client.sweeps import swept_by, swept_here
 from service.estimation.sweeps.answers import Sweep, SweepNews, SweepRowPage
 from service.jobs import repository
 from service.jobs.worker import SweepWorker
@@ -119,6 +121,63 @@ async def done(kept: httpx.AsyncClient, catalog_url: str) -> dict[str, Any]:
         answer = await until(kept, asked["id"], "succeeded", "failed")
     assert answer["status"] == "succeeded", answer["problem"]
     return answer
+
+
+async def test_a_client_follows_events_to_the_table(
+    kept: httpx.AsyncClient, catalog_url: str, packaged_snapshot: CatalogSnapshot
+) -> None:
+    """Progress is told as events come, and the table is what the client would make by itself."""
+    heard: list[tuple[int, int]] = []
+
+    def told(done: int, total: int) -> None:
+        heard.append((done, total))
+
+    transport = httpx.ASGITransport(kept.app)  # type: ignore[attr-defined]
+    async with at_work(kept, catalog_url):
+        table = "".join(
+            [piece async for piece in swept_by("http://test", {}, SMALL, told, transport)]
+        )
+    assert heard[-1][0] == heard[-1][1] > 0
+    heard.clear()
+    here = "".join([piece async for piece in swept_here(SMALL, packaged_snapshot, told)])
+    assert [done for done, _ in heard] == [0, heard[-1][1]]
+    theirs, mine = (list(csv.DictReader(io.StringIO(one))) for one in (table, here))
+    assert len(theirs) == len(mine) > 0
+    for one, other in zip(theirs, mine, strict=True):
+        assert list(one) == list(other)
+        assert one["accelerator"] == other["accelerator"]
+        assert float(one["ttft_s"]) == float(other["ttft_s"])
+        assert one["meets_limits"] == other["meets_limits"]
+
+
+async def test_runs_of_training_are_swept_likewise(
+    kept: httpx.AsyncClient, catalog_url: str
+) -> None:
+    search = {
+        "accelerators": ["h100-sxm"],
+        "accelerator_counts": [8],
+        "regions": ["aws/eu-north-1"],
+    }
+    training = {"tokens": 1e9, "optimizers": ["adamw", "adamw-8bit"]}
+    body = {"model": "llama-3.1-8b", "training": training, "search": search, "keep": "candidates"}
+    response = await kept.post("/v1/sweeps/training", json=body)
+    assert response.status_code == 202, response.text
+    validated(Sweep, response.json())
+    id_ = response.json()["id"]
+    async with at_work(kept, catalog_url):
+        answer = await until(kept, id_, "succeeded", "failed")
+    assert answer["status"] == "succeeded", answer["problem"]
+    found = await rows(kept, id_)
+    assert len(found) == answer["progress"]["rows"] > 0
+    assert {row["optimizer"] for row in found} == set(training["optimizers"])
+    table = await kept.get(f"/v1/sweeps/{id_}/results", headers={"Accept": "text/csv"})
+    lines = list(csv.DictReader(io.StringIO(table.text)))
+    assert [float(line["days_high"]) for line in lines] == [
+        row["figures"]["days"]["high"] for row in found
+    ]
+    refused = await kept.post("/v1/sweeps/training", json=body | {"training": {"tokens": 0}})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == "/training/tokens"
 
 
 async def test_a_sweep_tells_how_far_it_has_come(done):

@@ -49,11 +49,11 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
     tables: list[tuple[TrainingCandidates, LeftOut, CandidateTable]] = []
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
         rows, left = training_candidates(entry.value, space, search.demand, search.environment)
-        tables.append((rows, left, _table(rows, at, search)))
+        tables.append((rows, left, run_table(rows, at, search)))
     return search_result(tables, search, _UNITS)
 
 
-def _table(rows: TrainingCandidates, at: int, search: ResolvedTrainingSearch) -> CandidateTable:
+def run_table(rows: TrainingCandidates, at: int, search: ResolvedTrainingSearch) -> CandidateTable:
     """Runs of the model at a position, as limits and comparisons see them."""
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
     site = search.context.site
