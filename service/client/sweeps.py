@@ -100,7 +100,7 @@ async def swept_by(
             response = await client.post(path, content=orjson.dumps(body), headers=json)
             sweep = _answered(response)
             await _followed(client, sweep, told)
-            address = f"sweeps/{sweep['id']}/results"
+            address = str(sweep["results_path"]).removeprefix("/v1/")
             async with client.stream("GET", address, headers={"Accept": "text/csv"}) as results:
                 if not results.is_success:
                     await results.aread()

@@ -104,6 +104,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "power_unknown": ("energy", "accelerator"),
     "precision_not_native": ("precision.weights", "precision"),
     "prediction_layers_left_out": ("weights_bytes", "model"),
+    "always_in_use": ("cost.owned", "cost", "accelerator"),
     "bought_together": ("cost.owned", "accelerator"),
     "electricity_price_assumed": ("cost.owned", "cost.electricity", "region"),
     "instance_partly_idle": ("cost.rented", "accelerator"),

@@ -34,8 +34,10 @@ from service.estimation.remarks import told
 from service.estimation.reports.answers import ReportAnswer
 from service.estimation.reports.requests import ReportRequest
 from service.estimation.sweeps.chunks import evaluate_chunk
+from service.estimation.sweeps.kinds import evaluated_chunk, resolved_sweep
 from service.estimation.sweeps.plan import resolve_study
 from service.estimation.sweeps.requests import SweepRequest
+from service.estimation.sweeps.training_requests import TrainingSweepRequest
 from service.estimation.use_cases import USE_CASES
 from service.jobs.content import packed, shown
 from service.settings import Settings
@@ -183,8 +185,19 @@ def sweep_examples(snapshot: CatalogSnapshot) -> dict[str, Any]:
     excluded = [
         {"reason": reason, "configurations": count} for reason, count in rows.excluded.items()
     ]
+    runs = TrainingSweepRequest.model_json_schema()["examples"][0]
+    trained = resolved_sweep(TrainingSweepRequest.model_validate(runs, strict=True), snapshot)
+    run_rows = evaluated_chunk(trained, 0)
     return {
         "Sweep": shown_sweep(kept, excluded, keep_days=30.0),
+        "TrainingSweepRowPage": {
+            "id": "7a8d2c1e-51b0-4b7e-8f0a-2d9c4f6b3e21",
+            "catalog_revision": snapshot.revision,
+            "engine_version": ENGINE_VERSION,
+            "rows": len(run_rows),
+            "items": shown(packed(run_rows), 0, 1),
+            "next_cursor": "1",
+        },
         "SweepRowPage": {
             "id": str(kept["id"]),
             "catalog_revision": snapshot.revision,

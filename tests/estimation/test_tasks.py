@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from service.estimation.charts.throughput import ThroughputChartRequest, throughput_chart
+from service.estimation.comparison.table import comparison_answer
 from service.estimation.inference.estimate import inference_estimate, inference_memory_answer
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.inference.space import resolve_search
-from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.recommendations.requests import CompareRequest, RecommendationRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import MemoryInferenceRequest
 from service.estimation.training.estimate import training_memory_answer
@@ -180,6 +181,18 @@ def test_what_embeds_is_estimated_so_and_refused_by_searches(packaged_snapshot, 
     assert "/v1/" in error.detail
     told = ask(packaged_snapshot, model=model, task="generate") if model != "bge-m3" else None
     assert told is None or told["latency"]["tpot_s"] is not None
+
+
+def test_comparisons_count_embeddings_by_the_request(packaged_snapshot):
+    models = ["qwen3-embedding-0.6b", "qwen3-0.6b"]
+    body = {"models": models, "accelerators": ["l4"], "regions": ["aws/us-east-1"]}
+    rows = comparison_answer(CompareRequest.model_validate(body), packaged_snapshot)["rows"]
+    embedded, generated = (row["results"] for row in rows)
+    assert embedded["rented_usd_per_million_output_tokens"] is None
+    assert embedded["rented_usd_per_request"]["value"] > 0.0
+    assert embedded["gco2e_per_request"]["value"] > 0.0
+    assert generated["rented_usd_per_request"] is None
+    assert generated["rented_usd_per_million_output_tokens"]["value"] > 0.0
 
 
 def test_an_encoder_decoder_of_no_known_kind_is_refused_by_name(packaged_snapshot):

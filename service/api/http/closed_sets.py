@@ -32,6 +32,7 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "DpoReference": ("DpoRequest", "reference"),
         "ElectricityMatching": ("Electricity", "matching"),
         "ExpertDispatch": ("TrainingSettings", "expert_dispatch"),
+        "RowsKept": ("SweepRequest", "keep"),
         "FigureKind": ("CatalogFigure", "kind"),
         "FleetSubject": ("FleetChartRequest", "shows"),
         "FloatFormat": ("TrainingSettings", "gradient_dtype"),

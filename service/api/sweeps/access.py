@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -15,6 +15,8 @@ from service.api.http.contract import path_parameter
 from service.api.http.problems import Problem
 from service.api.http.state import caller, shared
 from service.catalog.database.store import DatabaseUnavailable
+from service.estimation.sweeps.kinds import kind_of
+from service.estimation.sweeps.training_requests import TrainingSweepRequest
 from service.jobs import repository
 
 Read = TypeVar("Read")
@@ -86,6 +88,12 @@ async def answered(http: HttpRequest, kept: dict[str, Any]) -> dict[str, Any]:
     return shown_sweep(kept, excluded, shared(http).settings.sweep_keep_days)
 
 
+def results_path(kept: Mapping[str, Any]) -> str:
+    """Where the rows of a sweep are."""
+    of_training = kind_of(orjson.loads(kept["request"])) is TrainingSweepRequest
+    return f"/v1/sweeps/{'training/' if of_training else ''}{kept['id']}/results"
+
+
 def shown_sweep(
     kept: dict[str, Any], excluded: list[dict[str, Any]], keep_days: float
 ) -> dict[str, Any]:
@@ -120,5 +128,5 @@ def shown_sweep(
         "excluded": excluded,
         "request": request,
         "events_path": f"{path}/events",
-        "results_path": f"{path}/results",
+        "results_path": results_path(kept),
     }

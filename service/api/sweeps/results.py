@@ -24,9 +24,9 @@ from service.api.http.needs import need
 from service.api.http.negotiation import preferred
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
-from service.api.sweeps.access import ID_PARAMETER, found, in_transaction
+from service.api.sweeps.access import ID_PARAMETER, found, in_transaction, results_path
 from service.estimation.rejection import FieldError
-from service.estimation.sweeps.answers import SweepRowPage
+from service.estimation.sweeps.answers import SweepRowPage, TrainingSweepRowPage
 from service.jobs import repository
 from service.jobs.tables import UNFINISHED
 
@@ -78,6 +78,36 @@ async def get_results(http: HttpRequest) -> Response:
 
     Refused (409) until the sweep has succeeded.
     """
+    return await _results(http)
+
+
+@router.get(
+    "/sweeps/training/{id}/results",
+    operation_id="getTrainingSweepResults",
+    summary="Rows of a sweep of training that has succeeded, in a fixed order",
+    responses={
+        200: {
+            "model": TrainingSweepRowPage,
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                PARQUET: {"schema": {"type": "string", "format": "binary"}},
+            },
+        },
+        **KEPT_RESULT_PROBLEMS,
+        **EXTRA_PROBLEMS,
+    },
+    openapi_extra={"parameters": [ID_PARAMETER, *query_parameters(_PAGES)]},
+)
+async def get_training_results(http: HttpRequest) -> Response:
+    """Rows as pages of JSON, or all rows as CSV or Parquet if Accept asks for it.
+
+    Refused (409) until the sweep has succeeded.
+    """
+    return await _results(http)
+
+
+async def _results(http: HttpRequest) -> Response:
+    """The rows of a sweep of either kind, at the address that the sweep names."""
     given = plain_query(http.query_params, _PAGES)
     limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
     first = whole_number(given, "cursor", 0, 2**62) or 0
@@ -87,6 +117,9 @@ async def get_results(http: HttpRequest) -> Response:
             [FieldError(f"/{name}", "only JSON has pages; tables are complete") for name in given]
         )
     kept = await found(http, http.path_params["id"])
+    address = results_path(kept)
+    if not http.url.path.endswith(address):
+        raise Problem("not-found", f"the rows of this sweep are at {address}")
     _check_there(kept)
     need("sweeps")
     if form == "application/json":

@@ -44,6 +44,7 @@ from service.core.memory.inference.tiers import MemoryTiers
 from service.core.memory.kv_cache import layout_sequence_bytes
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.inference.goodput import TimeLimit
+from service.core.search.joins import joins
 from service.core.search.kernels import has_kernels, holds_cache, multiplies, widens
 from service.core.search.rows import TooSmall
 from service.core.search.stack import Stacks, taken
@@ -261,11 +262,8 @@ def evaluate(
 ) -> Evaluation:
     """One layout, choice of formats and way to decode of a space, on all its accelerators.
 
-    Returns
-    -------
-    Evaluation
-        Batches of accelerators that are alike, in the order of the first of each; rows by
-        accelerator, then concurrency, then replicas.
+    Batches of accelerators that are alike come in the order of the first of each; rows by
+    accelerator, then concurrency, then replicas.
     """
     layout_at, precision_at, _ = structure
     layout, precision = space.layouts[layout_at], space.precisions[precision_at]
@@ -284,7 +282,7 @@ def evaluate(
             continue
         accelerator = option.accelerator
         lacking_bytes = weights_bytes - accelerator.memory_bytes
-        if max(layout.tensor, layout.expert) > accelerator.scale_up_domain_accelerators:
+        if not joins(accelerator, layout):
             beyond += 1
         elif accelerator.memory_bytes >= roomy_bytes:
             roomy += 1

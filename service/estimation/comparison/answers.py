@@ -47,8 +47,9 @@ class ComparedFigures(Answer):
     rented_usd_per_million_output_tokens: Interval | None
     """Null where sequences are embedded or ranked."""
     rented_usd_per_request: Interval | None
+    """Of a sequence that is embedded or ranked; null where tokens are generated."""
     gco2e_per_request: Interval | None
-    """Location-based, operation and manufacturing of hardware."""
+    """Likewise; location-based, operation and manufacturing of hardware."""
 
 
 class ComparedRunFigures(Answer):

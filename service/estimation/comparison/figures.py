@@ -12,6 +12,7 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
     """What deployments are compared by, out of their estimates."""
     memory, latency = estimate["memory"], estimate["latency"]
     energy, impacts, rented = estimate["energy"], estimate["impacts"], estimate["cost"]["rented"]
+    generated = latency["output_tokens_per_s"] is not None
     tokens = None if impacts is None else impacts["per_1k_tokens"]
     return {
         "total_bytes": memory["total_bytes"],
@@ -32,9 +33,11 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
         "rented_usd_per_million_output_tokens": None
         if rented is None
         else rented["usd_per_million_output_tokens"],
-        "rented_usd_per_request": None if rented is None else rented["usd_per_request"],
+        "rented_usd_per_request": None
+        if rented is None or generated
+        else rented["usd_per_request"],
         "gco2e_per_request": None
-        if impacts is None
+        if impacts is None or generated
         else impacts["per_request"]["carbon"]["total_gco2e"],
     }
 

@@ -165,7 +165,9 @@ def resolve_prices(
         If the instance is unknown or has other accelerators.
     """
     count = parallelism.accelerator_count
-    rental, warnings = _rental(snapshot, asked, accelerator.id, region, count, parallelism.tensor)
+    host = float(accelerator.value.platform.accelerators_of_a_host)
+    group = parallelism.tensor
+    rental, warnings = _rental(snapshot, asked, accelerator.id, region, count, group, host)
     own = purchase(asked, accelerator, count, region, snapshot, rented=rental is not None)
     if memory_tiers_usd is not None:
         # What stands idle has no use for it.
@@ -308,8 +310,12 @@ def _rental(
     region: Entry[Region],
     count: int,
     group: int,
+    host: float,
 ) -> tuple[Rental | None, tuple[EstimateWarning, ...]]:
-    """What so many accelerators in groups are rented for, and what to say of it."""
+    """What so many accelerators in groups are rented for, and what to say of it.
+
+    A whole machine of the kind has as many as a ``host``.
+    """
     warnings: list[EstimateWarning] = []
     name = asked.instance
     chosen = None if name is None else _named_instance(name, accelerator_id, snapshot)
@@ -355,6 +361,13 @@ def _rental(
             message = f"the {kind} price of {offer.id} is that in {price.region}: name your region"
         warnings.append(EstimateWarning("price_of_another_region", message))
     warnings += age_warnings(offer, price, kind, snapshot)
+    if chosen is None and offer.value.accelerators < min(group, host):
+        message = (
+            f"{group} accelerators of a tensor-parallel group have to share a machine, and of "
+            f"machines with more than {offer.value.accelerators} no price is listed: the price is "
+            f"that of {offer.id} as often; ask the provider whether a machine has as many"
+        )
+        warnings.append(EstimateWarning("instance_divides_group", message))
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)
     warnings += amount_warnings(offer, units, count, kind)
     rental = Rental(units, rent, taken, units, kind, price.region, price.date)

@@ -9,11 +9,15 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import Instance, Price, PriceKind
 from service.core.explanation import EstimateWarning
+from service.estimation.formatting import money
 
 #: A price that is older than the newest ones by more is said to be old: a choice of this service.
 _FRESH_MONTHS = 9
 #: Accelerators, those of eight machines, beyond which few get any on demand: likewise.
-_ON_DEMAND_AT_ONCE = 64
+ON_DEMAND_AT_ONCE = 64
+#: Hours of a day for which one person is taken to use a machine: an example.
+_FEW_HOURS = 2.0
+_HOURS_PER_DAY, _SECONDS_PER_HOUR, _MILLION = 24.0, 3600.0, 1e6
 
 
 def amount_warnings(
@@ -21,7 +25,7 @@ def amount_warnings(
 ) -> Iterator[EstimateWarning]:
     """What to say of so many instances that are rented for a number of accelerators."""
     rented = units * offer.value.accelerators
-    if kind == "on-demand" and rented > _ON_DEMAND_AT_ONCE:
+    if kind == "on-demand" and rented > ON_DEMAND_AT_ONCE:
         yield EstimateWarning(
             "more_than_on_demand",
             f"{rented} accelerators at once are rarely had on demand: providers rent so many by "
@@ -34,6 +38,21 @@ def amount_warnings(
             f"{idle} of the accelerators that {units} × {offer.id} has stand idle: they are paid "
             "for, and their power is not counted",
         )
+
+
+def use_warnings(
+    hardware_usd_per_hour: float, electricity_usd_per_hour: float, output_tokens_per_s: float
+) -> Iterator[EstimateWarning]:
+    """What to say of the cost of a token by hardware of one's own that is taken never to rest."""
+    per_million = _MILLION / (output_tokens_per_s * _SECONDS_PER_HOUR)
+    always = (hardware_usd_per_hour + electricity_usd_per_hour) * per_million
+    seldom = hardware_usd_per_hour * _HOURS_PER_DAY / _FEW_HOURS + electricity_usd_per_hour
+    yield EstimateWarning(
+        "always_in_use",
+        f"{money(always)} per million output tokens holds for hardware that is in use day and "
+        f"night. In use for {_FEW_HOURS:g} hours a day, it is {money(seldom * per_million)}, "
+        "without what it draws while it is on and idle",
+    )
 
 
 def age_warnings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from service.catalog.entries.entry import Entry
@@ -22,6 +22,7 @@ from service.estimation.answers import FitCertainty, Grounds, figure, frame, gro
 from service.estimation.compliance.check import check_rules
 from service.estimation.concerns import OF_ALL, OF_MEMORY, OF_TIMES, Concern
 from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, served_costs
+from service.estimation.costs.price_remarks import use_warnings
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
 from service.estimation.inference.answers import (
@@ -64,6 +65,8 @@ from service.estimation.requests import CostRequest, DeploymentRequest, LatencyI
 from service.estimation.resolution import Problems, placed_id, resolve_region
 from service.estimation.writing import written
 
+#: Classes of machines that one person uses, and not all day.
+_OF_ONE_PERSON = frozenset(("laptop", "workstation", "desktop", "mini-pc", "phone", "soc-board"))
 #: Figures of tokens, which are null where nothing is generated, and formulas of them.
 _OF_TOKENS = (
     "tpot_s",
@@ -158,6 +161,7 @@ def inference_estimate(
         )
 
     warnings = (*computed.warnings, *impacts.warnings, *costed.prices.warnings)
+    warnings += tuple(_use_warnings(computed, costed))
     entries = [("regions", region), *costed.prices.entries]
     if rules is not None:
         warnings += rules.warnings
@@ -182,6 +186,21 @@ def inference_estimate(
         "compliance": None if rules is None else rules.answer,
         **_grounds(request, snapshot, computed, steps, warnings, entries, detail),
     }
+
+
+def _use_warnings(computed: ComputedDeployment, costed: Costs) -> Iterator[EstimateWarning]:
+    """At which use the cost of a token by a person's own machine holds."""
+    owned, resolved = costed.owned, computed.resolved
+    workload = resolved.workload
+    if owned is None or not computed.generates or workload.requests_per_s is not None:
+        return
+    if resolved.deployment.accelerator.platform.kind not in _OF_ONE_PERSON:
+        return
+    yield from use_warnings(
+        float(owned.hardware_usd_per_hour.value),
+        float(owned.electricity_usd_per_hour.value),
+        float(computed.latency.requests_per_s.value) * float(workload.output_tokens),
+    )
 
 
 def deployment_costs(

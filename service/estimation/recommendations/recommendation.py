@@ -98,6 +98,7 @@ def recommendation(
         ranked = RankedCandidates(subject, found.placed, search, weights)
         choices = ranked.choices(warnings)
         front = ranked.front() if detail.has("front") else []
+        _note_use(choices, warnings)
     else:
         near = least_violating(found, search.context, subject.describe_miss, subject.describe_small)
         told = "the closest ones are listed" if near else "what left them out says which"
@@ -140,6 +141,17 @@ def recommendation(
         ),
     }
     return answer | {"front": front} if detail.has("front") else answer
+
+
+def _note_use(choices: Iterable[Mapping[str, Any]], warnings: list[EstimateWarning]) -> None:
+    """Say at which use costs of hardware of one's own hold, by the first choice that says so."""
+    for choice in choices:
+        for warning in choice["estimate"]["warnings"]:
+            if warning["code"] == "always_in_use":
+                name = choice["candidate"]["accelerator"]
+                told = f"{name}: {warning['message']}"
+                warnings.append(EstimateWarning("always_in_use", told))
+                return
 
 
 def _note_stand_ins(context: SearchContext, warnings: list[EstimateWarning]) -> None:

@@ -32,7 +32,10 @@ from service.estimation.requests import CostRequest
 #: Warnings that say that a figure rests on other hardware's measurements, on an assumption, or on a
 #: price that few will get.
 _WEAK = frozenset(
-    {"efficiency_not_measured", "power_not_measured", "assumed_figure", "more_than_on_demand"}
+    {
+        *("efficiency_not_measured", "power_not_measured", "assumed_figure"),
+        *("more_than_on_demand", "instance_divides_group"),
+    }
 )
 
 #: Parts of an estimate that an answer with several of them says once.

@@ -181,15 +181,24 @@ class TrainingSweepRow(Answer):
 
 
 class SweepRowPage(Answer):
-    """Rows in the order of models, layouts, formats, accelerators, concurrency, counts, regions.
-
-    Those of training go by models, layouts, ways to train, accelerators, micro-batches, regions.
-    """
+    """Rows in the order of models, layouts, formats, accelerators, concurrency, counts, regions."""
 
     id: str
     catalog_revision: int
     engine_version: str
     rows: int
     """Number of rows over all pages."""
-    items: list[SweepRow | TrainingSweepRow]
+    items: list[SweepRow]
+    next_cursor: str | None
+
+
+class TrainingSweepRowPage(Answer):
+    """Rows by models, layouts, ways to train, accelerators, micro-batches, regions."""
+
+    id: str
+    catalog_revision: int
+    engine_version: str
+    rows: int
+    """Number of rows over all pages."""
+    items: list[TrainingSweepRow]
     next_cursor: str | None

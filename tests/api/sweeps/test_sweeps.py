@@ -21,7 +21,7 @@ from sqlalchemy import text
 from service.api.app import create_app
 from service.catalog.snapshot import CatalogSnapshot
 from service.client.sweeps import swept_by, swept_here
-from service.estimation.sweeps.answers import Sweep, SweepNews, SweepRowPage
+from service.estimation.sweeps.answers import Sweep, SweepNews, SweepRowPage, TrainingSweepRowPage
 from service.jobs import repository
 from service.jobs.worker import SweepWorker
 from service.settings import Settings
@@ -167,10 +167,13 @@ async def test_runs_of_training_are_swept_likewise(
     async with at_work(kept, catalog_url):
         answer = await until(kept, id_, "succeeded", "failed")
     assert answer["status"] == "succeeded", answer["problem"]
-    found = await rows(kept, id_)
+    page = await kept.get(answer["results_path"], params={"limit": "1000"})
+    validated(TrainingSweepRowPage, page.json())
+    found = page.json()["items"]
+    assert (await kept.get(f"/v1/sweeps/{id_}/results")).status_code == 404
     assert len(found) == answer["progress"]["rows"] > 0
     assert {row["optimizer"] for row in found} == set(training["optimizers"])
-    table = await kept.get(f"/v1/sweeps/{id_}/results", headers={"Accept": "text/csv"})
+    table = await kept.get(answer["results_path"], headers={"Accept": "text/csv"})
     lines = list(csv.DictReader(io.StringIO(table.text)))
     assert [float(line["days_high"]) for line in lines] == [
         row["figures"]["days"]["high"] for row in found

@@ -412,7 +412,15 @@ def test_a_run_of_a_day_takes_no_more_than_it_needs(packaged_snapshot):
     )
     answer = training_recommendation_answer(request, packaged_snapshot)
     balanced = next(one for one in answer["choices"] if "balanced" in one["priorities"])
-    assert 32 <= balanced["candidate"]["accelerator_count"] <= 128
+    assert 32 <= balanced["candidate"]["accelerator_count"] <= 64
+    # Nobody said how many: no more than are had on demand.
+    (implied,) = [one for one in answer["implied"] if one["field"] == "search.max_accelerators"]
+    assert implied["value"] == 64
+    body = request.model_dump(exclude_unset=True)
+    body["search"]["max_accelerators"] = 512
+    request = TrainingRecommendationRequest.model_validate(body)
+    answer = training_recommendation_answer(request, packaged_snapshot)
+    assert not [one for one in answer["implied"] if one["field"] == "search.max_accelerators"]
     (fastest,) = [one for one in answer["choices"] if "fastest" in one["priorities"]]
     assert fastest["candidate"]["accelerator_count"] == 512
     warned = [one["code"] for one in fastest["estimate"]["warnings"]]

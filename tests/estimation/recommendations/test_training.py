@@ -563,6 +563,15 @@ def large(snapshot, **run):
     return training_recommendation_answer(request, snapshot)
 
 
+def test_more_accelerators_are_searched_where_those_on_demand_do_not_do(packaged_snapshot):
+    body = {"model": "llama-3.1-8b", "training": {"tokens": 1e11}, "limits": {"days": 0.5}}
+    body["search"] = {"accelerators": ["h100-sxm"]}
+    request = TrainingRecommendationRequest.model_validate(body)
+    answer = training_recommendation_answer(request, packaged_snapshot)
+    assert answer["choices"][0]["candidate"]["accelerator_count"] > 64
+    assert "search.max_accelerators" not in {one["field"] for one in answer["implied"]}
+
+
 def test_states_go_elsewhere_where_nothing_fits_without(packaged_snapshot):
     # Eight of them have 640 GB; weights, gradients and states of 70 billion parameters take 1.1 TB.
     strict = large(packaged_snapshot, offload=False)

@@ -14,6 +14,7 @@ from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
 from service.estimation.answers import Parallelism
 from service.estimation.comparison.figures import run_figures
+from service.estimation.costs.price_remarks import ON_DEMAND_AT_ONCE
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.recommendations.against import TRAINING_PLACES
 from service.estimation.recommendations.answers import ImpliedLimit
@@ -53,7 +54,7 @@ def training_recommendation_answer(
     Rejected
         If the request refers to unknown things, or no known metric has any weight.
     """
-    given = request.trained.offload
+    given, asked = request.trained.offload, request
     search, found, request = _searched(request, snapshot)
     placed = found.placed
     subject = Subject(
@@ -80,31 +81,75 @@ def training_recommendation_answer(
         Plan(baseline, TRAINING_PLACES, run_figures),
         [*_warnings(request, search), *_offload_warnings(given, request)],
         snapshot,
-        implied_run_limits(request, search),
+        implied_run_limits(asked, search, request),
         detail,
     )
     return answer | {"global_batch_size": search.demand.global_batch_sequences}
 
 
+def on_demand(request: TrainingRecommendationRequest) -> TrainingRecommendationRequest | None:
+    """The request with no more accelerators than is had on demand, if nobody says how many.
+
+    None where somebody does, or where hardware is not rented at list prices.
+    """
+    asked = request.search
+    said = {"max_accelerators", "accelerator_counts"} & asked.model_fields_set
+    if said or not request.list_prices or not request.limits.implied:
+        return None
+    fewer = asked.model_copy(update={"max_accelerators": ON_DEMAND_AT_ONCE})
+    return request.model_copy(update={"search": fewer})
+
+
 def implied_run_limits(
-    request: TrainingRecommendationRequest, search: ResolvedTrainingSearch
+    request: TrainingRecommendationRequest,
+    search: ResolvedTrainingSearch,
+    searched: TrainingRecommendationRequest,
 ) -> list[ImpliedLimit]:
-    """The life of the hardware, where nobody says how long a run may take."""
+    """The life of the hardware, where nobody says how long a run may take; and what is had."""
+    found: list[ImpliedLimit] = []
+    most = searched.search.max_accelerators
+    if most < request.search.max_accelerators:
+        told = (
+            f"no more than {most} accelerators, as more are rarely had on demand and these meet "
+            "your limits; give search.max_accelerators for more, or limits.days for a run that "
+            "takes them"
+        )
+        found.append(
+            {
+                "field": "search.max_accelerators",
+                "value": float(most),
+                "unit": "accelerators",
+                "in_words": told,
+            }
+        )
     days = search.limits.days
     if days is None or request.limits.days is not None:
-        return []
+        return found
     years = float(search.context.infrastructure.hardware_life_years.value)
     told = (
         f"Hardware is used for {years:g} years; give limits.days for another limit, or "
         "limits.implied: false for none"
     )
-    return [{"field": "limits.days", "value": days, "unit": "days", "in_words": told}]
+    return [
+        *found,
+        {"field": "limits.days", "value": days, "unit": "days", "in_words": told},
+    ]
 
 
 def _searched(
     request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
 ) -> tuple[ResolvedTrainingSearch, SearchResult[TrainingCandidates], TrainingRecommendationRequest]:
-    """What was searched and found, with states outside accelerators where nothing fits without."""
+    """What was searched and found.
+
+    No more than is had on demand, where that meets the limits and nobody says how many; and states
+    outside accelerators where nothing fits without.
+    """
+    fewer = on_demand(request)
+    if fewer is not None:
+        search = resolve_training_search(fewer, snapshot)
+        found = search_training_candidates(search)
+        if len(found.placed.row) and not search.context.sites.bought_only:
+            return search, found, fewer
     search = resolve_training_search(request, snapshot)
     found = search_training_candidates(search)
     if request.trained.offload is not None or any(

@@ -127,7 +127,8 @@ class TrainingSearchRequest(PlacesRequest):
     precisions: FormatNames | None = None
     """Formats of trained weights; if null, bf16, and fp8 on accelerators that compute in it."""
     max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
-    """Largest number of accelerators of the run."""
+    """Largest number of accelerators of the run. If you give neither this nor accelerator_counts
+    and 64, about what is had on demand, meet the limits, no more are searched."""
     accelerator_counts: _Counts | None = None
     """Numbers of accelerators to try; if null, powers of two."""
 

@@ -1,0 +1,65 @@
+"""What one person buys, and machines that have too few accelerators for a group."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.inference.recommend import recommendation_answer
+from service.estimation.recommendations.requests import RecommendationRequest
+
+ALONE = {"input_tokens": 500, "output_tokens": 300, "concurrency": 1}
+
+
+def codes(snapshot: Any, **asked: Any) -> dict[str, str]:
+    body = {"model": "llama-3.1-8b", "accelerator": "rtx-5090", "region": "country/US"} | asked
+    found = inference_estimate(InferenceRequest.model_validate(body), snapshot)["warnings"]
+    return {one["code"]: one["message"] for one in found}
+
+
+def test_the_cost_of_a_token_says_at_which_use_it_holds(packaged_snapshot):
+    told = codes(packaged_snapshot, workload=ALONE)["always_in_use"]
+    assert "day and night" in told
+    # Twelve times as much is lost in value for each token at two hours a day, electricity apart.
+    always, seldom = (float(amount) for amount in re.findall(r"([\d.]+) USD", told))
+    assert 2.0 * always < seldom < 12.0 * always
+    at_a_rate = {"input_tokens": 500, "output_tokens": 300, "requests_per_s": 0.01}
+    assert "always_in_use" not in codes(packaged_snapshot, workload=at_a_rate)
+    assert "always_in_use" not in codes(packaged_snapshot, accelerator="h100-sxm", workload=ALONE)
+    body = {
+        "model": "llama-3.1-8b",
+        "workload": ALONE,
+        "limits": {"implied": False},
+        "search": {"accelerators": ["rtx-5090"], "regions": ["country/US"]},
+    }
+    answer = recommendation_answer(RecommendationRequest.model_validate(body), packaged_snapshot)
+    assert "always_in_use" in {one["code"] for one in answer["warnings"]}
+
+
+def test_a_group_that_no_listed_machine_holds_is_said(packaged_snapshot):
+    rented = {"accelerator": "mi300x", "region": "digitalocean/tor1", "workload": ALONE}
+    divided = codes(packaged_snapshot, **rented, parallelism={"tensor": 4})
+    assert "share a machine" in divided["instance_divides_group"]
+    assert "instance_divides_group" not in codes(packaged_snapshot, **rented)
+    # Instances of racks are whole machines of four, whose links join them.
+    rack = rented | {"accelerator": "gb200", "region": "oci/us-ashburn-1"}
+    assert "instance_divides_group" not in codes(
+        packaged_snapshot, **rack, parallelism={"tensor": 8}
+    )
+
+
+def test_no_model_is_divided_among_laptops(packaged_snapshot):
+    body = {
+        "model": "qwen3-30b-a3b",
+        "workload": ALONE,
+        "limits": {"implied": False},
+        "search": {"where": "laptop", "regions": ["country/GB"]},
+        "include": ["front"],
+    }
+    answer = recommendation_answer(RecommendationRequest.model_validate(body), packaged_snapshot)
+    assert answer["choices"]
+    for one in (*answer["front"], *(choice["candidate"] for choice in answer["choices"])):
+        layout = one["parallelism"]
+        assert layout["tensor"] * layout["pipeline"] * layout["expert"] == 1
