@@ -104,9 +104,3 @@ async def test_hardware_of_unknown_power_has_speed_but_no_energy(client):
     assert body["latency"]["step_s"]["value"] > 0
     assert (body["energy"], body["impacts"]) == (None, None)
     assert "power_unknown" in {warning["code"] for warning in body["warnings"]}
-
-
-async def test_a_place_is_needed(client):
-    response = await client.post(PATH, json=RUN)
-    assert response.status_code == 422
-    assert {error["pointer"] for error in response.json()["errors"]} == {"/region"}
