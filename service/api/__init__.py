@@ -1,1 +1,1 @@
-"""The HTTP door: schemas, routes, errors; one call into the use cases per operation."""
+"""The HTTP API: schemas, routes and errors; each operation makes one call into the use cases."""

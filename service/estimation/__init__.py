@@ -1,5 +1,5 @@
 """Use cases: resolve what a request refers to, call the core, assemble the answer.
 
-Every door (HTTP, command line, workers) calls the same functions, which take a request and a
+Every entry point (HTTP, command line, workers) calls the same functions, which take a request and a
 catalog snapshot and give a plain dictionary ready to be serialised.
 """

@@ -1,4 +1,4 @@
-"""What of a time is limited: its mean, or a percentile over requests, by one name for all doors."""
+"""What a time limit applies to: the mean or a percentile over requests, named alike everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vocabulary of requests: what callers may ask, through whichever door they come.
+"""The vocabulary of requests: what callers may ask, over HTTP or otherwise.
 
 What they are made of, and what is refused, is in :mod:`service.estimation.references`.
 """

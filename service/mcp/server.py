@@ -72,8 +72,8 @@ Question = Annotated[
 ]
 
 
-def mcp_server(door: EstimatorClient) -> MCPServer[Any]:
-    """The server whose tools ask through a door."""
+def mcp_server(estimator: EstimatorClient) -> MCPServer[Any]:
+    """The server whose tools ask an estimator."""
     server: MCPServer[Any] = MCPServer(
         "headroom",
         title="Headroom",
@@ -84,7 +84,7 @@ def mcp_server(door: EstimatorClient) -> MCPServer[Any]:
     read_only = ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    tools = Tools(door)
+    tools = Tools(estimator)
     for tool in (
         *(tools.fit_and_speed, tools.footprint, tools.recommend, tools.look_up_catalog),
         tools.ask_question,
@@ -96,8 +96,8 @@ def mcp_server(door: EstimatorClient) -> MCPServer[Any]:
 class Tools:
     """The tools; their descriptions and arguments are what an assistant sees of them."""
 
-    def __init__(self, door: EstimatorClient) -> None:
-        self._door = door
+    def __init__(self, estimator: EstimatorClient) -> None:
+        self._estimator = estimator
 
     async def fit_and_speed(
         self,
@@ -247,7 +247,7 @@ class Tools:
         intensity of regions, parameters of models, prices of instances.
         """
         try:
-            return {"items": await self._door.look_up(collection, text, limit)}
+            return {"items": await self._estimator.look_up(collection, text, limit)}
         except (Refused, NotReached) as error:
             raise ToolError(str(error)) from None
 
@@ -275,7 +275,7 @@ class Tools:
 
     async def _ask(self, question: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            return await self._door.ask(question, asked)
+            return await self._estimator.ask(question, asked)
         except Refused as refused:
             raise ToolError(_told(refused.problem)) from None
         except NotReached as error:

@@ -31,8 +31,8 @@ def test_contracts_hold() -> None:
     [
         ("core/interval.py", "import os", "The core is pure"),
         ("core/interval.py", "import pydantic", "The core is pure"),
-        ("core/interval.py", "import service.catalog", "Data goes down one stair and up again"),
-        ("estimation/__init__.py", "import service.api", "Data goes down one stair and up again"),
+        ("core/interval.py", "import service.catalog", "Layers import only what is below them"),
+        ("estimation/__init__.py", "import service.api", "Layers import only what is below them"),
         ("portal/views.py", "import fastapi", "The page knows no web framework and no database"),
         ("charts/theme.py", "import service.core.interval", "Charts are drawn from answers alone"),
         (

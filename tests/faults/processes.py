@@ -134,7 +134,7 @@ class Load:
     service: Service
     threads: int = 4
     reconnecting: bool = False
-    pause_s: float = 0.05
+    pause_s: float = 0.15
     seen: Counter[str] = field(default_factory=Counter)
 
     def __enter__(self) -> Load:

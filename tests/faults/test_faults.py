@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -148,37 +149,48 @@ def test_a_data_directory_that_is_damaged() -> None:
             assert service.stop() == 0
 
 
-def test_a_bad_revision_is_rolled_back_by_another(catalog_url: str) -> None:
-    with serving(DATABASE_URL=catalog_url) as service:
-        headers = key_in(catalog_url)
-        eventually(lambda: known(service, headers), "the key is known")
-        before = service.ask("GET", T4)
-        good = before.json()
-        assert change(service, headers, 7_000).status_code == 200
-        now = service.ask("GET", T4)
-        assert now.json()["figures"]["thermal_design_power_w"]["value"] == 7_000
-        match = {"If-Match": now.headers["etag"]}
-        undone = service.ask("PUT", T4, params=WHY, json=good, headers=headers | match)
-        assert undone.status_code == 200
-        after = service.ask("GET", T4)
-        assert after.json() == good
-        assert after.headers["etag"] == before.headers["etag"]
-
-
-def test_two_replicas_follow_each_other(catalog_url: str) -> None:
+@pytest.fixture(scope="module")
+def replicas(catalog_url: str) -> Iterator[tuple[Service, Service]]:
+    """Two services on one database."""
     with serving(DATABASE_URL=catalog_url) as one, serving(DATABASE_URL=catalog_url) as other:
-        headers = key_in(catalog_url)
-        eventually(lambda: known(one, headers), "the key is known")
-        with Load(other) as load:
-            done = change(one, headers, 74)
-            assert done.status_code == 200, done.text
-            revision = int(done.headers["x-catalog-revision"])
-            eventually(
-                lambda: other.ask("GET", "/readyz").json()["catalog_revision"] == revision,
-                "the other replica has it",
-            )
-        assert set(load.seen) == {"200"}
-        assert other.ask("GET", T4).json() == done.json()
+        yield one, other
+
+
+def test_a_bad_revision_is_rolled_back_by_another(
+    catalog_url: str, replicas: tuple[Service, Service]
+) -> None:
+    service, _ = replicas
+    headers = key_in(catalog_url)
+    eventually(lambda: known(service, headers), "the key is known")
+    before = service.ask("GET", T4)
+    good = before.json()
+    assert change(service, headers, 7_000).status_code == 200
+    now = service.ask("GET", T4)
+    assert now.json()["figures"]["thermal_design_power_w"]["value"] == 7_000
+    match = {"If-Match": now.headers["etag"]}
+    undone = service.ask("PUT", T4, params=WHY, json=good, headers=headers | match)
+    assert undone.status_code == 200
+    after = service.ask("GET", T4)
+    assert after.json() == good
+    assert after.headers["etag"] == before.headers["etag"]
+
+
+def test_two_replicas_follow_each_other(
+    catalog_url: str, replicas: tuple[Service, Service]
+) -> None:
+    one, other = replicas
+    headers = key_in(catalog_url)
+    eventually(lambda: known(one, headers), "the key is known")
+    with Load(other) as load:
+        done = change(one, headers, 74)
+        assert done.status_code == 200, done.text
+        revision = int(done.headers["x-catalog-revision"])
+        eventually(
+            lambda: other.ask("GET", "/readyz").json()["catalog_revision"] == revision,
+            "the other replica has it",
+        )
+    assert set(load.seen) == {"200"}
+    assert other.ask("GET", T4).json() == done.json()
 
 
 def test_a_service_of_its_own_draws_charts() -> None:
@@ -189,33 +201,35 @@ def test_a_service_of_its_own_draws_charts() -> None:
         assert drawn.content.startswith(b"\x89PNG")
 
 
-def test_a_bad_revision_is_rolled_back_under_load(catalog_url: str) -> None:
+def test_a_bad_revision_is_rolled_back_under_load(
+    catalog_url: str, replicas: tuple[Service, Service]
+) -> None:
     """By the operator's command, while two replicas answer."""
-    with serving(DATABASE_URL=catalog_url) as one, serving(DATABASE_URL=catalog_url) as other:
-        headers = key_in(catalog_url)
-        eventually(lambda: known(one, headers), "the key is known")
-        good = one.ask("GET", "/readyz").json()["catalog_revision"]
-        before = one.ask("GET", T4).json()
-        with Load(one, threads=2) as load, Load(other, threads=2) as load_of_other:
-            bad = change(one, headers, 6_999)
-            assert bad.status_code == 200, bad.text
-            eventually(lambda: other.ask("GET", T4).json() == bad.json(), "both have the bad one")
-            subprocess.run(
-                [
-                    *(sys.executable, "-m", "service.cli", "catalog", "rollback", str(good)),
-                    *("--reason", "watts for milliwatts"),
-                ],
-                cwd=INSTALLATION,
-                env={**os.environ, "DATABASE_URL": catalog_url},
-                check=True,
-                capture_output=True,
+    one, other = replicas
+    headers = key_in(catalog_url)
+    eventually(lambda: known(one, headers), "the key is known")
+    good = one.ask("GET", "/readyz").json()["catalog_revision"]
+    before = one.ask("GET", T4).json()
+    with Load(one, threads=2) as load, Load(other, threads=2) as load_of_other:
+        bad = change(one, headers, 6_999)
+        assert bad.status_code == 200, bad.text
+        eventually(lambda: other.ask("GET", T4).json() == bad.json(), "both have the bad one")
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "service.cli", "catalog", "rollback", str(good)),
+                *("--reason", "watts for milliwatts"),
+            ],
+            cwd=INSTALLATION,
+            env={**os.environ, "DATABASE_URL": catalog_url},
+            check=True,
+            capture_output=True,
+        )
+        for service in replicas:
+            eventually(
+                lambda service=service: service.ask("GET", T4).json() == before,
+                "the good one is back",
             )
-            for service in (one, other):
-                eventually(
-                    lambda service=service: service.ask("GET", T4).json() == before,
-                    "the good one is back",
-                )
-        assert set(load.seen) == set(load_of_other.seen) == {"200"}
+    assert set(load.seen) == set(load_of_other.seen) == {"200"}
 
 
 def test_old_replicas_answer_while_a_newer_release_migrates(catalog_url: str) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
 from service.settings import INSTALLATION
 from tests.faults.processes import (
@@ -104,32 +103,41 @@ def test_a_full_disk_stops_writes_and_nothing_else_until_there_is_room() -> None
         assert service.stop() == 0
 
 
-@pytest.mark.parametrize("left", ["another program's", "nobody's", "nonsense"])
-def test_what_a_crash_leaves_behind_does_not_keep_it_from_starting(left: str) -> None:
+def test_what_a_crash_leaves_behind_does_not_keep_it_from_starting() -> None:
     """A pid file whose number is taken by now, shared memory, and a log that was not finished."""
     with folder() as path, subprocess.Popen(["sleep", "600"]) as another:
+        pid_file = path / "postgres" / "postmaster.pid"
+
+        def crash(service: Service, number: str | None) -> None:
+            lines = pid_file.read_text().split("\n")
+            service.process.kill()
+            service.process.wait()
+            kill_postgres(path)
+            if number is None:
+                pid_file.write_bytes(b"\0\xff")
+            else:
+                pid_file.write_text("\n".join([number, *lines[1:]]))
+
+        anothers, nobodys, nonsense = str(another.pid), "999999999", None
+        crashes = (nobodys, nonsense)
         try:
             with serving(HEADROOM_DATA_DIRECTORY=str(path)) as service:
                 headers = key_of(path)
                 eventually(lambda: known(service, headers), "the key is known")
                 done = change(service, headers, 71)
                 assert done.status_code == 200
-                pid_file = path / "postgres" / "postmaster.pid"
-                lines = pid_file.read_text().split("\n")
-                service.process.kill()
-                service.process.wait()
-                kill_postgres(path)
-            number = {"another program's": str(another.pid), "nobody's": "999999999"}.get(left)
-            if left == "nonsense":
-                pid_file.write_bytes(b"\0\xff")
-            elif number is not None:
-                pid_file.write_text("\n".join([number, *lines[1:]]))
-            with serving(HEADROOM_DATA_DIRECTORY=str(path)) as service:
-                ready = service.ask("GET", "/readyz").json()
-                assert ready["status"] == "ready", ready
-                assert str(ready["catalog_revision"]) == done.headers["x-catalog-revision"]
-                assert service.ask("POST", "/v1/memory/inference", json=asked()).status_code == 200
-                assert service.stop() == 0
+                crash(service, anothers)
+            for nth in range(len(crashes) + 1):
+                with serving(HEADROOM_DATA_DIRECTORY=str(path)) as service:
+                    ready = service.ask("GET", "/readyz").json()
+                    assert ready["status"] == "ready", ready
+                    assert str(ready["catalog_revision"]) == done.headers["x-catalog-revision"]
+                    answer = service.ask("POST", "/v1/memory/inference", json=asked())
+                    assert answer.status_code == 200
+                    if nth < len(crashes):
+                        crash(service, crashes[nth])
+                    else:
+                        assert service.stop() == 0
         finally:
             another.kill()
 

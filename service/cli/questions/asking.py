@@ -26,7 +26,7 @@ View = Callable[[Mapping[str, Any]], Sequence[Any]]
 Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 
-def door_to(server: str | None, key: str | None = None) -> EstimatorClient:
+def client_for(server: str | None, key: str | None = None) -> EstimatorClient:
     """The server if one is named, with this key or the environment's; else this process."""
     if server:
         from service.client.remote import Server
@@ -64,7 +64,7 @@ def ask(
         body = _with_all_shown(question, body)
     try:
         with _waiting(question):
-            answer = asyncio.run(door_to(given["server"]).ask(question, body))
+            answer = asyncio.run(client_for(given["server"]).ask(question, body))
     except Refused as refused:
         tell(refused.problem)
         raise typer.Exit(REFUSED) from None

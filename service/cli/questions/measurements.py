@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from service.cli.questions.asking import door_to, tell
+from service.cli.questions.asking import client_for, tell
 from service.cli.questions.bodies import misused, put, read_json, value_of
 from service.cli.status import EPILOG, REFUSED, UNREACHABLE, notices
 from service.client.estimator import EstimatorClient, NotReached, Refused
@@ -72,11 +72,11 @@ def import_files(
     """
     body = {"deployment": _deployment(deployment or ()), "dry_run": True}
     bodies = [_body(file, form) | body for file in files]
-    door = door_to(server, key)
-    answers = [_imported(door, one) for one in bodies]
+    client = client_for(server, key)
+    answers = [_imported(client, one) for one in bodies]
     faults = [fault for answer in answers for fault in answer["faults"]]
     if not faults and server and not dry_run:
-        answers = [_imported(door, one | {"dry_run": False}) for one in bodies]
+        answers = [_imported(client, one | {"dry_run": False}) for one in bodies]
     whole = not faults and not dry_run
     if as_json:
         print(json.dumps(answers, indent=2, ensure_ascii=False))
@@ -94,7 +94,7 @@ def import_files(
         raise typer.Exit(REFUSED)
 
 
-def _imported(door: EstimatorClient, body: Mapping[str, Any]) -> dict[str, Any]:
+def _imported(client: EstimatorClient, body: Mapping[str, Any]) -> dict[str, Any]:
     """The answer for one file; what an organisation sends twice is stored once.
 
     Raises
@@ -104,7 +104,7 @@ def _imported(door: EstimatorClient, body: Mapping[str, Any]) -> dict[str, Any]:
     """
     key = sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     try:
-        return asyncio.run(door.import_file(body, key))
+        return asyncio.run(client.import_file(body, key))
     except Refused as refused:
         tell(refused.problem, str(body["name"]))
         raise typer.Exit(REFUSED) from None

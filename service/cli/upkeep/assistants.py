@@ -22,7 +22,7 @@ def mcp(
     if find_spec("mcp") is None:
         notices.print("This command needs the extra: pip install 'headroom[mcp]'", markup=False)
         raise typer.Exit(MISUSED)
-    from service.cli.questions.asking import door_to
+    from service.cli.questions.asking import client_for
     from service.mcp.server import mcp_server
 
-    mcp_server(door_to(server)).run("stdio")
+    mcp_server(client_for(server)).run("stdio")

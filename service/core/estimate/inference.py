@@ -1,7 +1,7 @@
 """An inference deployment from its setup to memory, speed, power, energy and footprint.
 
-Every door goes through here: a single estimate with plain floats, searches and sweeps with stacks
-of accelerators and loads, whose figures are arrays with an element a configuration.
+All estimates are computed here: a single one with plain floats, searches and sweeps with stacks of
+accelerators and loads, whose figures are arrays with an element a configuration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kinds of charts: those that the modules of this room declare as their ``KINDS``."""
+"""The kinds of charts: those that the modules of this package declare as their ``KINDS``."""
 
 from __future__ import annotations
 

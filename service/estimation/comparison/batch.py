@@ -37,11 +37,11 @@ def batch_answer(
     Parameters
     ----------
     requests
-        Bodies of single requests, or what the door made of them.
+        Bodies of single requests, or what the entry point made of them.
     snapshot
         The catalog that all are answered from.
     explain
-        Puts a validation error in the words of the door that the requests came through.
+        Puts a validation error in the words of the entry point that took the requests.
     """
     return {**frame(snapshot.revision), "items": batch_items(requests, snapshot, explain)}
 
