@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from service.cli.questions.asking import door_to, tell
+from service.cli.questions.asking import client_for, tell
 from service.cli.questions.bodies import misused, read_json
 from service.cli.status import REFUSED, UNREACHABLE, notices
 from service.client.estimator import EstimatorClient, NotReached, Refused
@@ -43,7 +43,7 @@ def sweep(
     body = read_json(request, "FILE")
     try:
         with _written_to(output) as file, _progress() as told:
-            asyncio.run(_copied(door_to(server), body, told, file))
+            asyncio.run(_copied(client_for(server), body, told, file))
     except Refused as refused:
         tell(refused.problem)
         raise typer.Exit(REFUSED) from None
