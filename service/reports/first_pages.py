@@ -179,4 +179,7 @@ def _choices(choices: Sequence[Mapping[str, Any]], plans: Sequence[Plan]) -> Tab
 
 def _how_sure(first: Mapping[str, Any]) -> Iterator[Text]:
     told = first["robustness"]["in_words"]
-    yield Text(f"{told[0].upper()}{told[1:]}.")
+    yield Text(
+        "How sure is the first choice? The comparison was repeated with all figures varied within "
+        f"their uncertainty, and the weights of the priorities by half. It was the {told}."
+    )

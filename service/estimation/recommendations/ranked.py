@@ -14,7 +14,6 @@ from service.core.explanation import EstimateWarning
 from service.core.search.ranking import (
     CLEAR_SHARE,
     DRAWS,
-    WEIGHT_SPREAD,
     factors,
     last_for,
     least_first,
@@ -335,19 +334,9 @@ def _in_words(metric: Metric, value: float, unit: str) -> str:
 
 def _how_steady(share_ratio: float, *, clear: bool) -> str:
     """How often a choice remained the best of all draws, as people say it."""
-    if share_ratio >= 1.0:
-        often, follows = "in every one", "no other choice comes close"
-    else:
-        often = f"in {round(share_ratio * DRAWS)}"
-        follows = (
-            "no other choice was the best as often"
-            if clear
-            else "in the others another choice was better, so compare them before deciding"
-        )
-    return (
-        f"the comparison was repeated {DRAWS} times, with figures varied within their uncertainty "
-        f"and weights by up to {WEIGHT_SPREAD:.0%}: this choice remained the best {often} of them; "
-        f"{follows}"
+    times = f"{round(share_ratio * DRAWS)} of {DRAWS}"
+    return f"best in {times} trials with varied figures and weights" + (
+        "" if clear else "; compare the others"
     )
 
 
