@@ -172,7 +172,7 @@ def _read(
 class TrainingMemoryPart(SizedPart):
     """Constants whose spread is that of sizes, of activations and of overheads."""
 
-    def narrowest_spread(
+    def spread_of_errors(
         self, numbers: Sequence[int], errors: FloatArray, shares: FloatArray, weights: FloatArray
     ) -> tuple[dict[str, float], FloatArray]:
         """Spreads for which intervals hold enough of either kind of rows, and are narrowest.
