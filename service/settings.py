@@ -123,7 +123,7 @@ class Settings(BaseSettings):
     recommendation 20. Empty for no limit."""
     rate_limit_per_minute_with_key: int | None = Field(None, ge=1, le=1_000_000)
     """The same for each API key."""
-    chart_processes: int = Field(2, ge=1, le=64)
+    chart_processes: int = Field(1, ge=1, le=64)
     """Processes of each worker that draw charts, started when needed; each holds about 120 MB."""
     chart_timeout_s: float = Field(15.0, gt=0, le=300)
     """Timeout for drawing a chart in seconds, including waiting for others."""
