@@ -32,6 +32,8 @@ Status = Literal["good", "narrow", "missed", "short"]
 
 #: Savings from which on the headline tells them.
 _WORTH_TELLING_RATIO = 0.6
+#: Monthly costs above this many times the plan's are told: less is the same in two digits.
+_DEARER_RATIO = 1.05
 #: Shares of a price as people call them.
 _SHARES = (
     (0.5, "half"),
@@ -99,6 +101,8 @@ def inference_verdict(
     limited = held(estimate, limits)
     missed = [one for one in limited if one.kept is False]
     cheaper = cheapest(choices)
+    dearer = None if cheaper is None else _times_a_month(cheaper, estimate)
+    saves = cheaper if dearer is None else None
     figures = inference_figures(estimate, snapshot)
     memory = estimate["memory"]
     overload = _overload(estimate)
@@ -109,10 +113,10 @@ def inference_verdict(
     else:
         sentences += [_speed(estimate, limited), _price_and_emissions(estimate, limited)]
     if cheaper is not None:
-        sentences.append(_cheaper(cheaper, snapshot))
+        sentences.append(_cheaper(cheaper, dearer, snapshot))
     return Verdict(
         status=status,
-        headline=_headline(status, memory, limited, missed, cheaper, overload),
+        headline=_headline(status, memory, limited, missed, saves, overload),
         sentences=tuple(sentence for sentence in sentences if sentence),
         limiting=_pace_setters(estimate),
         brief=_brief(estimate, figures),
@@ -292,15 +296,27 @@ def _paid(usd: float | None, grams: float | None, per: str, basis: Basis) -> str
     return f"About {known}{per}.{missing}" if known else missing.strip()
 
 
-def _cheaper(choice: Mapping[str, Any], snapshot: CatalogSnapshot) -> str:
+def _times_a_month(choice: Mapping[str, Any], estimate: Estimate) -> float | None:
+    """How many times as much a choice costs in a month, where that is more; it also does more."""
+    own, other = cost_per_month(estimate), choice["candidate"]["usd_per_month"]
+    if own is None or other is None:
+        return None
+    ratio = float(other / own["value"])
+    return ratio if ratio >= _DEARER_RATIO else None
+
+
+def _cheaper(
+    choice: Mapping[str, Any], times_a_month: float | None, snapshot: CatalogSnapshot
+) -> str:
     candidate = choice["candidate"]
     names = names_of(candidate, snapshot)
     saved = 1.0 - choice["against"]["ratios"]["cost"]
     weights = format_name(candidate["precision"]["weights"])
-    return (
-        f"Cheaper: {names.hardware} in {weights}, {names.place}: {saved:.0%} less for the same "
-        f"work."
-    )
+    what = f"{names.hardware} in {weights}, {names.place}: {saved:.0%} less"
+    if times_a_month is None:
+        return f"Cheaper: {what} for the same work."
+    dearer = f"{times_a_month:.2g} times as much a month, as it does more"
+    return f"Cheaper per token: {what}, but {dearer}."
 
 
 def _pace_setters(estimate: Estimate) -> str:

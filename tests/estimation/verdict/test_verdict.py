@@ -13,6 +13,7 @@ from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.requests import DecisionLimitsRequest
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
+from service.estimation.verdict.figures import cost_per_month
 from service.estimation.verdict.memory import memory_parts
 from service.estimation.verdict.verdict import inference_verdict, training_verdict
 from service.estimation.wording import place_name
@@ -96,7 +97,7 @@ def test_limits_are_those_that_were_asked_for(
 
 
 def test_what_is_cheaper_is_told_against_the_plan(estimate, packaged_snapshot):
-    def choice(ratio, plan="baseline"):
+    def choice(ratio, plan="baseline", usd_per_month=None):
         against = {"plan": plan, "ratios": {"cost": ratio}}
         return [
             {
@@ -107,6 +108,7 @@ def test_what_is_cheaper_is_told_against_the_plan(estimate, packaged_snapshot):
                     "accelerator_count": 2,
                     "region": "country/SE",
                     "precision": {"weights": "fp8-checkpoint"},
+                    "usd_per_month": usd_per_month,
                 },
                 "against": against,
             }
@@ -116,6 +118,16 @@ def test_what_is_cheaper_is_told_against_the_plan(estimate, packaged_snapshot):
     assert said.headline == "It fits. It could cost a third."
     cheaper = "Cheaper: 2 × H200 SXM 141 GB in FP8, Sweden: 68% less for the same work."
     assert said.sentences[-1] == cheaper
+    # What does more for each dollar may still be the larger bill.
+    month = cost_per_month(estimate)["value"]
+    offered = choice(0.5, usd_per_month=3 * month)
+    dearer = inference_verdict(estimate, packaged_snapshot, None, offered)
+    assert dearer.headline == "It fits."
+    assert "Cheaper per token" in dearer.text
+    assert "50% less, but 3 times as much a month" in dearer.text
+    offered = choice(0.5, usd_per_month=month / 2)
+    lower = inference_verdict(estimate, packaged_snapshot, None, offered)
+    assert lower.headline == "It fits. It could cost half."
     for other in (choice(1.2), choice(0.3, "cheapest"), ()):
         assert "heaper" not in inference_verdict(estimate, packaged_snapshot, None, other).text
 
