@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -11,11 +12,12 @@ import numpy as np
 
 from service.calibration.batches import batched
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term
-from service.calibration.sizes import STEP, SizedPart, fit_sizes, log_sigma_of
+from service.calibration.sizes import STEP, WEIGHTS, SizedPart, fit_sizes, log_sigma_of
+from service.calibration.spread import FEWEST_SOURCES, quantile, weights_by_source
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceWorkload
 from service.core.elementwise import FloatArray
-from service.core.interval import Interval, exact, from_log_sigma
+from service.core.interval import Z_90, Interval, exact, from_log_sigma
 from service.core.learning import is_implausible
 from service.core.memory.inference.memory import inference_memory
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
@@ -72,6 +74,8 @@ _AS_MEASURED: Mapping[str, Any] = MappingProxyType({})
 #: A row pulls as one of speed would that is this many times as far off: sizes are sure.
 _WEIGHT = 25.0
 _PASSES = 3
+#: No weights are surer than this: logs print three digits [-].
+_LEAST_WEIGHTS_LOG_SIGMA = 0.003
 #: Below this, what is left of a size is nothing [B, token].
 _LEAST = 1.0
 #: What the catalog states, for engines that nothing is fitted for at least.
@@ -183,12 +187,13 @@ def _read(
     given: Mapping[str, Interval],
     sizes: float = 0.0,
     *,
+    weights: float = 0.0,
     stated: bool = False,
     loads: Mapping[str, Any] = _AS_MEASURED,
 ) -> Interval:
-    """The estimate of a row by given constants, a spread of sizes, and perhaps other loads."""
+    """The estimate of a row by constants, spreads of sizes and weights, perhaps of other loads."""
     memory = row.served.estimate.memory
-    engine = _with(memory.engine, given, sizes, stated=stated)
+    engine = _with(memory.engine, given, sizes, weights, stated=stated)
     setup = row.served.estimate.setup
     setup = replace(setup, workload=_with_loads(setup.workload, loads))
     overheads = RuntimeOverheads({setup.serving.release: engine})
@@ -198,7 +203,12 @@ def _read(
 
 
 def _with(
-    engine: EngineRuntime, given: Mapping[str, Interval], sizes: float, *, stated: bool
+    engine: EngineRuntime,
+    given: Mapping[str, Interval],
+    sizes: float,
+    weights: float,
+    *,
+    stated: bool,
 ) -> EngineRuntime:
     """The engine with constants in place of its own, save where it is known to take nothing.
 
@@ -209,7 +219,7 @@ def _with(
         own = getattr(engine, name)
         if name not in figures or own.value == 0.0:
             figures[name] = own if stated else exact(own.value)
-    return replace(engine, size_log_sigma=sizes, **figures)
+    return replace(engine, size_log_sigma=sizes, weights_log_sigma=weights, **figures)
 
 
 def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> SizedPart:
@@ -224,13 +234,39 @@ def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> Si
         spread_levels={MEMORY_SPREAD: ("class",)},
         passes=_PASSES,
         shares_of=_shares,
-        constant={"driver_log_sigma": max(map(_driver_log_sigma, TERMS["memory/driver"]))},
+        besides=partial(_besides, rows),
         of_overheads=_OF_ENGINES,
     )
 
 
-def _shares(row: MeasuredMemory, values: Mapping[str, float]) -> tuple[float, float, float]:
-    """What an estimate's logarithm moves by with sizes and with overheads, and its other spread."""
+def _besides(
+    rows: Sequence[MeasuredMemory], class_: str | None, without: str | None
+) -> Mapping[str, float]:
+    """Spreads that are not fitted: of drivers, and of weights where enough of a class told them."""
+    found = {"driver_log_sigma": max(map(_driver_log_sigma, TERMS["memory/driver"]))}
+    told = [
+        row
+        for row in rows
+        if row.quantity == "weights_bytes" and row.keys["class"] == class_ and row.source != without
+    ]
+    if len({row.source for row in told}) >= FEWEST_SOURCES:
+        found[WEIGHTS] = _weights_log_sigma(told)
+    return found
+
+
+def _weights_log_sigma(rows: Sequence[MeasuredMemory]) -> float:
+    """Spread of weights: nine in ten of those that engines told lie inside [-].
+
+    No constant of memory moves them, so that there is nothing to fit without their source.
+    """
+    weights = weights_by_source([row.source for row in rows])
+    values = [float(_read(row, {}).value) for row in rows]
+    errors = np.abs(np.log([row.measured for row in rows]) - np.log(values))
+    return max(quantile(errors, weights, 0.9) / Z_90, _LEAST_WEIGHTS_LOG_SIGMA)
+
+
+def _shares(row: MeasuredMemory, values: Mapping[str, float]) -> tuple[float, ...]:
+    """What a log estimate moves by with sizes and overheads, its other spread, and weights."""
     certain = {name: exact(value) for name, value in values.items()}
     of_driver = {term.name: _driver_log_sigma(term) for term in TERMS["memory/driver"]}
     driver = {name: from_log_sigma(values[name], sigma) for name, sigma in of_driver.items()}
@@ -241,6 +277,7 @@ def _shares(row: MeasuredMemory, values: Mapping[str, float]) -> tuple[float, fl
         log_sigma_of(_read(row, certain, STEP)) / STEP,
         log_sigma_of(_read(row, certain | engine)) / STEP,
         log_sigma_of(_read(row, certain | driver, stated=True)),
+        log_sigma_of(_read(row, certain, weights=STEP)) / STEP,
     )
 
 

@@ -23,6 +23,8 @@ from service.calibration.spread import (
 from service.core.elementwise import FloatArray
 from service.core.interval import Z_90, Interval
 
+#: How far weights are off, by the figures of those who told what they take.
+WEIGHTS = "weights_log_sigma"
 #: What no constant decides, and intervals hold more often than what one does.
 _SIZES = frozenset({"weights_bytes", "kv_cache_bytes"})
 #: Share of left-out figures that intervals are to hold: fewer than of speed, whose targets are
@@ -98,13 +100,14 @@ class SizedPart(Part):
     """Constants of memory, whose spread is that of sizes and of overheads.
 
     ``shares_of`` gives what a row's logarithm moves by with sizes and with overheads, and the
-    spread that it has beside these, by constants. ``constant`` are figures that every spread
-    states besides, ``of_overheads`` the terms of which overheads are made.
+    spread that it has beside these, by constants. ``besides`` gives figures that a class's spread
+    states as well, or that of all, perhaps without a source, ``of_overheads`` the terms of which
+    overheads are made.
     """
 
     rows: Sequence[SizedRow]
     shares_of: Callable[[Any, Mapping[str, float]], tuple[float, ...]]
-    constant: Mapping[str, float]
+    besides: Callable[[str | None, str | None], Mapping[str, float]]
     of_overheads: Mapping[str, tuple[Term, ...]]
 
     @cached_property
@@ -120,18 +123,26 @@ class SizedPart(Part):
         every = [at for at, row in enumerate(self.rows) if row.source != without]
         errors, shares = np.abs([error for error, _ in self.errors]), self.shares
         ((part, _),) = self.spread_levels.items()
-        found = [self._spread(part, {"part": part}, every, errors, shares)]
+        besides = self.besides(None, without)
+        found = [self._spread(part, {"part": part}, every, errors, shares, besides)]
         for class_ in sorted({self.rows[at].keys["class"] for at in every}):
             numbers = [at for at in every if self.rows[at].keys["class"] == class_]
             if len({self.rows[at].source for at in numbers}) >= FEWEST_SOURCES:
                 id_, applies = f"{part}/{class_}", {"part": part, "class": class_}
-                found.append(self._spread(id_, applies, numbers, errors, shares))
+                besides = self.besides(class_, without)
+                found.append(self._spread(id_, applies, numbers, errors, shares, besides))
         return found
 
     def spread_of_errors(
-        self, _numbers: Sequence[int], errors: FloatArray, shares: FloatArray, weights: FloatArray
+        self,
+        _numbers: Sequence[int],
+        errors: FloatArray,
+        shares: FloatArray,
+        weights: FloatArray,
+        besides: Mapping[str, float],
     ) -> tuple[dict[str, float], FloatArray]:
         """Spreads of what rows of some numbers are made of, and what follows for each of them."""
+        shares = _without_weights(shares, besides.get(WEIGHTS))
         sizes, overheads = likeliest(errors, shares, weights)
         spread = {"size_log_sigma": sizes, "overhead_log_sigma": overheads}
         return spread, _spread_of(shares, sizes, overheads)
@@ -143,14 +154,15 @@ class SizedPart(Part):
         numbers: Sequence[int],
         errors: FloatArray,
         shares: FloatArray,
+        besides: Mapping[str, float],
     ) -> CalibrationEntry:
         at = [number for number in numbers if self.rows[number].quantity not in _SIZES]
         weights = weights_by_source([self.rows[number].source for number in at])
         own = errors[at]
-        spread, sigmas = self.spread_of_errors(at, own, shares[at], weights)
+        spread, sigmas = self.spread_of_errors(at, own, shares[at], weights, besides)
         inside = own <= Z_90 * sigmas
         counts = Counter(self.rows[number].source for number in at)
-        figures = {**spread, **self.constant}
+        figures = {**spread, **besides}
         figures |= unmeasured_sigmas(self.of_overheads, self.fitted, at)
         source = main_source(counts)
         return CalibrationEntry(
@@ -198,6 +210,17 @@ def likeliest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tu
         if weights @ (errors <= Z_90 * _spread_of(shares, *spread)) >= COVERED_SHARE:
             break
     return spread
+
+
+def _without_weights(shares: FloatArray, weights_log_sigma: float | None) -> FloatArray:
+    """Shares of sizes and of overheads, and the rest, with what weights add to one of these.
+
+    Where nobody told what weights take, they are as unsure as other sizes.
+    """
+    sizes, overheads, rest, weights = shares.T
+    if weights_log_sigma is None:
+        return np.column_stack((np.hypot(sizes, weights), overheads, rest))
+    return np.column_stack((sizes, overheads, np.hypot(rest, weights * weights_log_sigma)))
 
 
 def _spread_of(shares: FloatArray, sizes: float, overheads: float) -> FloatArray:

@@ -173,7 +173,12 @@ class TrainingMemoryPart(SizedPart):
     """Constants whose spread is that of sizes, of activations and of overheads."""
 
     def spread_of_errors(
-        self, numbers: Sequence[int], errors: FloatArray, shares: FloatArray, weights: FloatArray
+        self,
+        numbers: Sequence[int],
+        errors: FloatArray,
+        shares: FloatArray,
+        weights: FloatArray,
+        _besides: Mapping[str, float],
     ) -> tuple[dict[str, float], FloatArray]:
         """Spreads for which intervals hold enough of either kind of rows, and are narrowest.
 
@@ -221,7 +226,7 @@ def training_memory_part(
         spread_levels={TRAINING_MEMORY_SPREAD: ("class",)},
         passes=_PASSES,
         shares_of=_shares,
-        constant={},
+        besides=lambda _class, _without: {},
         of_overheads=TERMS,
     )
 

@@ -29,12 +29,14 @@ from service.estimation.levels import (
 )
 
 _SIZES, _OVERHEADS, _DRIVER = "size_log_sigma", "overhead_log_sigma", "driver_log_sigma"
+_WEIGHTS = "weights_log_sigma"
 #: What revisions did not state that are older than levels of memory.
 _UNSTATED: Figures = {
     "context_bytes": exact(0.0),
     "unified_context_bytes": exact(0.0),
     "workspace_bytes": exact(0.0),
     _SIZES: exact(0.01),
+    _WEIGHTS: exact(0.01),
 }
 
 
@@ -125,7 +127,10 @@ def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
     ]
     of_driver = float(spread[_DRIVER].value) if _DRIVER in spread else sigma
     found = _widened(driver.figures, of_driver) | _widened(engine.figures, hypot(sigma, *wider))
-    return found | ({_SIZES: spread[_SIZES]} if _SIZES in spread else {})
+    if _SIZES not in spread:
+        return found
+    # Earlier revisions knew one spread of all sizes.
+    return found | {_SIZES: spread[_SIZES], _WEIGHTS: spread.get(_WEIGHTS, spread[_SIZES])}
 
 
 def _widened(figures: Figures, log_sigma: float) -> dict[str, Interval]:

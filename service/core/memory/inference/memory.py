@@ -297,7 +297,7 @@ def _on_stage(
     cached = held_bytes(concurrency_per_replica, sequence - shared, growing) + shared + prefill
 
     slack = engine.slack(peak)
-    weights, cache = engine.sized(plan.weights.total_bytes), engine.sized(cached)
+    weights, cache = engine.loaded(plan.weights.total_bytes), engine.sized(cached)
     capacity = accelerator.memory_bytes
     inside = [libraries, slack, weights]
     for part, counts in (

@@ -58,7 +58,7 @@ class EngineRuntime:
     the single ones there until all layers are done. It holds weights as ``expert_multiple`` and
     ``host_embedding`` say (see `Loading`). ``host_pool_bytes`` is set aside in the host's memory
     [B]. Sizes that follow from shapes are off by ``size_log_sigma``, the standard deviation of
-    their logarithm [-].
+    their logarithm, and weights, which files tell, by ``weights_log_sigma`` [-].
     """
 
     engine: str
@@ -78,6 +78,7 @@ class EngineRuntime:
     activation_ratio: Interval
     workspace_bytes: Interval
     size_log_sigma: float
+    weights_log_sigma: float
     context_in_share: bool = False
     fills_share: bool = False
     share_is_of_free: bool = False
@@ -181,6 +182,10 @@ class EngineRuntime:
     def slack(self, peak_bytes: Number) -> Interval:
         """What the allocator reserves beyond temporary tensors [B]."""
         return scale(self.slack_ratio, peak_bytes)
+
+    def loaded(self, weights_bytes: Number) -> Interval:
+        """Weights, as far as what engines hold of a checkpoint can be off them [B]."""
+        return from_log_sigma(weights_bytes, self.weights_log_sigma)
 
     def sized(self, size_bytes: Number) -> Interval:
         """A size that follows from shapes, as far as what is held can be off it [B]."""
