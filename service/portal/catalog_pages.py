@@ -32,11 +32,11 @@ COLLECTIONS: Mapping[str, tuple[str, str]] = {
     "regions": ("Places", "cloud regions, countries and grids: carbon, water, PUE, prices"),
     "instances": ("Instances", "machines that clouds rent out"),
     "platforms": ("Machines", "servers, racks, laptops and phones that hold accelerators"),
-    "engines": ("Engines", "software that serves or trains models"),
-    "memory-tiers": ("Kinds of memory", "from on-chip memory to storage"),
-    "interconnects": ("Links", "what joins accelerators, hosts and machines"),
+    "engines": ("Engines", "programs that serve or train models"),
+    "memory-tiers": ("Kinds of memory", "kinds of memory, from on-chip to storage"),
+    "interconnects": ("Links", "links between accelerators, hosts and machines"),
     "rules": ("Rules", "laws and standards for sites, companies and models"),
-    "sources": ("Sources", "documents that every figure comes from"),
+    "sources": ("Sources", "documents that the figures come from"),
 }
 #: Rows of a list on one page.
 _ROWS = 100

@@ -34,6 +34,8 @@ _FIRST = (
     *("throughput-latency", "roofline"),
     *("impacts-by-region", "impacts-map"),
 )
+#: Kinds whose points are places.
+_OF_PLACES = frozenset({"impacts-by-region", "impacts-map"})
 #: Kinds that show a deployment, in the order of the page.
 _SHOWN = sorted(
     (id_ for id_, kind in CHART_KINDS.items() if issubclass(kind.request, DeploymentRequest)),
@@ -174,7 +176,7 @@ def chart_page(
         f"{folder}charts/{kind}?{query}",
     )
     finding, _, subject = findings["title"].partition(": ")
-    heads, rows = _table(findings)
+    heads, rows = _table(findings, "Place" if kind in _OF_PLACES else "At")
     return rendered(
         "chart.html",
         up=up,
@@ -209,7 +211,7 @@ def chart_rows(
     return found
 
 
-def _table(findings: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def _table(findings: Mapping[str, Any], first: str) -> tuple[list[str], list[list[str]]]:
     """The figures of a chart as a table to read, with units in its heads."""
     shown = [
         (name, axis)
@@ -224,7 +226,7 @@ def _table(findings: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
                 figure = one[name]
                 cells.append("" if figure is None else _in_words(figure))
             rows.append(cells)
-    heads = ["At", "Series", *(_head(axis["name"], axis["unit"]) for _, axis in shown)]
+    heads = [first, "Series", *(_head(axis["name"], axis["unit"]) for _, axis in shown)]
     if len(findings["series"]) == 1:
         heads.remove("Series")
         rows = [[row[0], *row[2:]] for row in rows]

@@ -21,7 +21,7 @@ from service.portal.figures import (
     INFERENCE,
     Line,
     figure_at,
-    in_unit,
+    grams,
     line,
     section_title,
     table,
@@ -51,7 +51,7 @@ _CHARTS = (
     ("First token", "latency.ttft_s", duration),
     ("Each next token", "latency.tpot_s", duration),
     ("Per million output tokens", "cost.rented.usd_per_million_output_tokens", money),
-    ("Emissions per request", "impacts.per_request.carbon.total_gco2e", in_unit("g CO₂e")),
+    ("Emissions per request", "impacts.per_request.carbon.total_gco2e", grams),
 )
 _ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth"}
 #: What an empty comparison holds beside the deployment.

@@ -40,6 +40,8 @@ class Section:
 UNKNOWN = "not known"
 #: Times that grow for as long as more requests arrive than are answered.
 _WAITS = frozenset({"latency.ttft_s", "latency.e2e_s"})
+#: From how many grams on gases are told in grams.
+_LEAST_GRAMS = 0.1
 #: The title of costs.
 COST = "Cost"
 
@@ -50,6 +52,12 @@ Layout = tuple[tuple[str, tuple[tuple[str, str, Words], ...]], ...]
 def in_unit(unit: str, size: float = 1.0) -> Words:
     """Words for a figure in a unit, which is ``size`` of what it is given in."""
     return lambda value: f"{number(value / size)} {unit}"
+
+
+def grams(value: float) -> str:
+    """Greenhouse gases of one request in grams, or in milligrams where they are small."""
+    small = 0.0 < value < _LEAST_GRAMS
+    return f"{number(value * 1e3)} mg CO₂e" if small else f"{number(value)} g CO₂e"
 
 
 def _yearly_money(usd_per_hour: float) -> str:
@@ -85,16 +93,16 @@ INFERENCE: Layout = (
         (
             ("Power of the machines", "energy.it_power_w", in_unit("kW", 1e3)),
             ("Energy per request", "energy.it_energy_per_request_wh", in_unit("Wh")),
-            ("Emissions per request", "impacts.per_request.carbon.total_gco2e", in_unit("g CO₂e")),
+            ("Emissions per request", "impacts.per_request.carbon.total_gco2e", grams),
             (
                 "of which electricity",
                 "impacts.per_request.carbon.operational_location_gco2e",
-                in_unit("g CO₂e"),
+                grams,
             ),
             (
                 "of which hardware",
                 "impacts.per_request.carbon.embodied_gco2e",
-                in_unit("g CO₂e"),
+                grams,
             ),
             ("Emissions per year", "impacts.per_year.carbon.total_gco2e", in_unit("t CO₂e", 1e6)),
             ("Water per request", "impacts.per_request.water.total_l", in_unit("mL", 1e-3)),
