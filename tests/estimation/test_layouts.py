@@ -21,6 +21,12 @@ def answer(snapshot, model: str, accelerator: str, count: int, **others: Any) ->
     return inference_memory_answer(MemoryInferenceRequest.model_validate(body), snapshot)
 
 
+def timed(snapshot, model: str, accelerator: str, count: int, **others: Any) -> dict[str, Any]:
+    """The same with times, of which remarks on speed are told."""
+    body = {"model": model, "accelerator": accelerator, "accelerator_count": count} | others
+    return inference_latency_answer(LatencyInferenceRequest.model_validate(body), snapshot)
+
+
 def degrees(answered: dict[str, Any]) -> dict[str, int]:
     return {name: n for name, n in answered["deployment"]["parallelism"].items() if n > 1}
 
@@ -127,24 +133,22 @@ def test_tensor_parallelism_across_slow_links_names_what_does_without(packaged_s
     asked = BUSY | {"parallelism": {"tensor": 8}}
     model = "meta-llama/Llama-3.1-8B"
     [message] = said(
-        answer(packaged_snapshot, model, "nvidia-l40s-48gb", 8, **asked),
+        timed(packaged_snapshot, model, "nvidia-l40s-48gb", 8, **asked),
         "tensor_across_slow_links",
     )
     assert "links through the host; data 8 does" in message
     asked = BUSY | {"parallelism": {"tensor": 16}}
     model = "meta-llama/Llama-3.1-405B"
-    [message] = said(
-        answer(packaged_snapshot, model, H100, 16, **asked), "tensor_across_slow_links"
-    )
+    [message] = said(timed(packaged_snapshot, model, H100, 16, **asked), "tensor_across_slow_links")
     assert "beyond the 8 accelerators that fast links join; tensor 8 × pipeline 2 does" in message
 
 
 def test_tensor_parallelism_over_fast_links_or_that_has_to_be_is_not_remarked_on(packaged_snapshot):
     asked = BUSY | {"parallelism": {"tensor": 8}}
-    answered = answer(packaged_snapshot, "meta-llama/Llama-3.1-70B", H100, 8, **asked)
+    answered = timed(packaged_snapshot, "meta-llama/Llama-3.1-70B", H100, 8, **asked)
     assert not said(answered, "tensor_across_slow_links")
-    asked = {"parallelism": {"tensor": 4}}
-    answered = answer(packaged_snapshot, "meta-llama/Llama-3.1-70B", "nvidia-l40s-48gb", 4, **asked)
+    asked = BUSY | {"parallelism": {"tensor": 4}}
+    answered = timed(packaged_snapshot, "meta-llama/Llama-3.1-70B", "nvidia-l40s-48gb", 4, **asked)
     assert not said(answered, "tensor_across_slow_links")
 
 

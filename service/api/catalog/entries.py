@@ -98,6 +98,8 @@ class ModelEntry(CatalogEntry):
 
     aliases: list[str]
     organisation: str
+    task: NotRequired[Literal["embed", "rerank"]]
+    """What it was trained for, where it does not generate."""
     release_year: NotRequired[int]
     licence: NotRequired[str]
     published_parameters: NotRequired[CatalogFigure]

