@@ -1,5 +1,6 @@
 """Sweeps against single estimates, and their division into chunks."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,9 @@ def everything(study: Study) -> list[dict[str, Any]]:
     return [row for chunk in study.chunks for row in lines(evaluate_chunk(study, chunk))]
 
 
-def lines(rows: Rows) -> list[dict[str, Any]]:
+def lines(rows: Rows, texts: Collection[str] = TEXTS) -> list[dict[str, Any]]:
     columns = {
-        name: [rows.texts[name][at] for at in column] if name in TEXTS else column.tolist()
+        name: [rows.texts[name][at] for at in column] if name in texts else column.tolist()
         for name, column in rows.columns.items()
     }
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]

@@ -10,13 +10,14 @@ from service.estimation.recommendations.training.search import search_training_c
 from service.estimation.recommendations.training.space import resolve_training_search
 from service.estimation.rejection import Rejected
 from service.estimation.sweeps import training
-from service.estimation.sweeps.chunks import ENDS, Rows
+from service.estimation.sweeps.chunks import ENDS
 from service.estimation.sweeps.kinds import asked_sweep, evaluated_chunk, resolved_sweep
 from service.estimation.sweeps.requests import SweepRequest
 from service.estimation.sweeps.training import TEXTS, TrainingStudy, resolve_training_study
 from service.estimation.sweeps.training_requests import TrainingSweepRequest
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
+from tests.estimation.sweeps.test_sweeps import lines
 
 BODY: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -36,15 +37,9 @@ def asked(**changes: Any) -> TrainingSweepRequest:
 
 
 def everything(study: TrainingStudy) -> list[dict[str, Any]]:
-    return [row for at in range(len(study.chunks)) for row in lines(evaluated_chunk(study, at))]
-
-
-def lines(rows: Rows) -> list[dict[str, Any]]:
-    columns = {
-        name: [rows.texts[name][at] for at in column] if name in TEXTS else column.tolist()
-        for name, column in rows.columns.items()
-    }
-    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+    return [
+        row for at in range(len(study.chunks)) for row in lines(evaluated_chunk(study, at), TEXTS)
+    ]
 
 
 #: Where a single estimate says what a row says.
