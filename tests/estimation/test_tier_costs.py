@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from service.core.memory.tiers import TierWorth
 from service.estimation.detail import WHOLE
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.inference.tiers import worth_warnings
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
 
@@ -93,7 +95,10 @@ def test_what_moves_takes_power(served):
 
 def test_what_nobody_states_is_left_out_and_told(served, in_host):
     unknown = served(MODULES)
-    assert {"tier_price_unknown", "tier_energy_unknown"} <= codes(unknown)
+    assert "tier_price_unknown" in codes(unknown)
+    own = TierWorth(None, None, None)
+    told = {one.code for one in worth_warnings("ours", beside_machine=False, worth=own)}
+    assert told == {"tier_energy_unknown"}
     assert unknown["cost"]["owned"]["memory_tiers_usd_per_hour"]["value"] == 0.0
     assert unknown["memory"]["placement"]["tiers"][1]["price_usd"] is None
     assert not {"tier_price_unknown", "tier_energy_unknown"} & codes(served(STATED))

@@ -66,9 +66,24 @@ def test_without_names_there_is_everything(moved):
 
 
 def test_what_nobody_prices_is_told_where_it_is_asked_for(packaged_snapshot):
-    request = TransferRequest(bytes=1e9, tiers=("ddr5-8ch", "cxl-2.0-ddr5-direct", "nvme-gen5"))
+    request = TransferRequest(bytes=1e9, tiers=("hbm3", "cxl-2.0-ddr5-direct", "nvme-gen5"))
     answer = transfer_answer(request, packaged_snapshot)
     told = {warning["code"]: warning["message"] for warning in answer["warnings"]}
     assert "cxl-2.0-ddr5-direct" in told["price_unknown"]
-    assert "nvme-gen5" not in told["energy_unknown"]
-    assert "ddr5-8ch" in told["energy_unknown"]
+    assert "hbm3" in told["energy_unknown"]
+    assert "cxl-2.0-ddr5-direct" not in told["energy_unknown"]
+
+
+def test_a_bit_through_cxl_takes_that_of_its_memory_and_of_its_link(moved):
+    names = ("pcie-5-x16", "nvlink-c2c"), ("ddr5-8ch", "cxl-2.0-ddr5-direct", "cxl-pooled")
+    rows = moved(bytes=1e9, interconnects=list(names[0]), tiers=list(names[1]))
+    energy = {id_: row["energy_pj_per_bit"] for id_, row in rows.items()}
+    link, chip = energy["pcie-5-x16"]["value"], energy["ddr5-8ch"]["value"]
+    # 143 mA at 1.2 V and 3 mA at 2.5 V over 4 lines of 3.2 Gbit/s, at the voltage of DDR5.
+    current = (143 * 1.2 + 3 * 2.5) / (4 * 3.2)
+    assert chip == pytest.approx(current * (1.1 / 1.2) ** 2, rel=0.01)
+    assert link == pytest.approx(5 * energy["nvlink-c2c"]["value"])
+    assert energy["cxl-2.0-ddr5-direct"]["value"] == pytest.approx(chip + link)
+    assert energy["cxl-2.0-ddr5-switch-pooled"]["value"] == pytest.approx(chip + 2 * link)
+    joules = rows["pcie-5-x16"]["transfer_energy_j"]["value"]
+    assert joules == pytest.approx(8e9 * link * 1e-12)

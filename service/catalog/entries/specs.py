@@ -307,6 +307,9 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
         ),
         FigureSpec("link_bandwidth_bytes_per_s", "B/s", "One link or lane, one direction", _RATE),
         FigureSpec("latency_s", "s", "Time of the smallest message through the hardware", _LATENCY),
+        FigureSpec(
+            "energy_pj_per_bit", "pJ/bit", "Energy of moving a bit, both ends", Bounds(1e-6, 1e6)
+        ),
     ),
     "platforms": (
         FigureSpec(

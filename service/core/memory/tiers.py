@@ -67,12 +67,13 @@ UNKNOWN_WORTH = TierWorth()
 
 @dataclass(frozen=True, slots=True)
 class Interconnect:
-    """A link: bandwidth of one direction, and time of the smallest message where known."""
+    """A link: bandwidth of one direction; least latency and energy of a bit where known."""
 
     id: str
     name: str
     bandwidth_bytes_per_s: Number
     latency_s: Interval | None
+    energy_pj_per_bit: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

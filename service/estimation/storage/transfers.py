@@ -96,7 +96,7 @@ class TransferRow(Answer):
     """With the traffic of others."""
     transfer_s: IntervalAnswer | None
     transfer_energy_j: IntervalAnswer | None
-    """In the memory and its channel."""
+    """In the memory and its channel, or at both ends of the link."""
     energy_pj_per_bit: IntervalAnswer | None
     price_usd: IntervalAnswer | None
     """Of holding so many bytes."""
@@ -188,7 +188,7 @@ def _link_row(
     link = entry.value
     moved = transfer(request.bytes, link.bandwidth_bytes_per_s, link.latency_s, load)
     steps += _steps(moved, link.latency_s, load)
-    return _row(entry.id, link.name, "interconnect", moved)
+    return _row(entry.id, link.name, "interconnect", request.bytes, moved, link.energy_pj_per_bit)
 
 
 def _tier_row(
@@ -204,13 +204,9 @@ def _tier_row(
     if peak is not None:
         moved = transfer(request.bytes, peak, tier.latency_s, load, request.link_bytes_per_s)
         steps += _steps(moved, tier.latency_s, load)
-    row = _row(entry.id, tier.name, tier.kind, moved)
-    energy, making = tier.energy_pj_per_bit, tier.embodied_kgco2e_per_gb
-    capacity = tier.capacity_bytes
-    row["energy_pj_per_bit"] = known_figure(energy)
+    row = _row(entry.id, tier.name, tier.kind, request.bytes, moved, tier.energy_pj_per_bit)
+    making, capacity = tier.embodied_kgco2e_per_gb, tier.capacity_bytes
     row["price_usd_per_gb"] = known_figure(price)
-    if energy is not None:
-        row["transfer_energy_j"] = figure(transfer_energy_j(request.bytes, energy))
     if price is not None:
         row["price_usd"] = figure(of_size(price, request.bytes))
     if making is not None:
@@ -239,7 +235,14 @@ def _price(
     return product(multiple, server.value.price_usd_per_gb) if own.year == usual.year else None
 
 
-def _row(id_: str, name: str, kind: str, moved: Transfer | None) -> TransferRow:
+def _row(
+    id_: str,
+    name: str,
+    kind: str,
+    size_bytes: float,
+    moved: Transfer | None,
+    energy: Interval | None,
+) -> TransferRow:
     return {
         "id": id_,
         "name": name,
@@ -247,8 +250,10 @@ def _row(id_: str, name: str, kind: str, moved: Transfer | None) -> TransferRow:
         "bandwidth_bytes_per_s": None if moved is None else figure(moved.bandwidth_bytes_per_s),
         "latency_s": None if moved is None else known_figure(moved.latency_s),
         "transfer_s": None if moved is None else figure(moved.transfer_s),
-        "transfer_energy_j": None,
-        "energy_pj_per_bit": None,
+        "transfer_energy_j": None
+        if energy is None
+        else figure(transfer_energy_j(size_bytes, energy)),
+        "energy_pj_per_bit": known_figure(energy),
         "price_usd": None,
         "price_usd_per_gb": None,
         "embodied_kgco2e": None,
