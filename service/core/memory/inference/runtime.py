@@ -92,6 +92,7 @@ class EngineRuntime:
     regrows_cache: bool = False
     repeats_heads: bool = False
     allocates_context: bool = False
+    default_context_tokens: float = 0.0
     profiles_images: bool = False
     pages_images: bool = False
     holds_widened: bool = False
@@ -126,9 +127,10 @@ class EngineRuntime:
 
     def held_tokens(self, tokens: Number, most_tokens: int | None) -> Number:
         """Tokens that a sequence's caches have room for, by the longest one allowed [token]."""
-        if self.allocates_context and most_tokens is not None:
-            return maximum(tokens, float(most_tokens))
-        return tokens
+        if not self.allocates_context:
+            return tokens
+        most = self.default_context_tokens if most_tokens is None else float(most_tokens)
+        return maximum(tokens, most) if most else tokens
 
     def score_bytes(self, fused: bool | None) -> float:
         """What attention takes for each score, by what settings say of it [B]."""

@@ -289,6 +289,21 @@ def test_an_engine_that_copies_its_cache_holds_it_twice(overheads):
     assert twice.max_context_tokens.value <= once.max_context_tokens.value
 
 
+def test_autoawq_takes_a_context_of_its_own_where_none_is_asked_for(overheads):
+    def caches(tokens, longest=None):
+        return inference_memory(
+            deployed(LLAMA_2_7B),
+            InferenceWorkload(tokens - 1, 1, 1),
+            ServingSettings(engine="autoawq", max_model_len=longest),
+            overheads,
+        ).kv_cache_bytes.value
+
+    # max_seq_len is 2048 in from_quantized; a longer sequence needs more, a smaller setting less.
+    assert caches(64) == caches(2048) == caches(64, 2048)
+    assert caches(4096) == 2 * caches(64)
+    assert caches(64, 512) == caches(64) / 4
+
+
 def test_what_others_hold_is_taken_from_the_room_for_caches(overheads):
     free, shared = (
         inference_memory(
