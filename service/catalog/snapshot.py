@@ -31,6 +31,7 @@ from service.catalog.entries.documents import (
 from service.catalog.entries.engines import engine_from_document, names_of
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
 from service.catalog.entries.figures import Figure
+from service.catalog.entries.model_names import ModelIndex
 from service.catalog.entries.models import model_from_document
 from service.catalog.entries.offers import OfferTable, offers_from_document
 from service.catalog.entries.platforms import UsualPlatforms, platform_from_document, put_in
@@ -282,6 +283,9 @@ def _index(collection: str, documents: Mapping[str, Document]) -> ReferenceIndex
     if collection == "regions":
         places = {id_: filter(None, (doc.get("place"),)) for id_, doc in documents.items()}
         return PlaceIndex(aliases, places)
+    if collection == "models":
+        releases = {id_ for id_, document in documents.items() if "base_model" in document}
+        return ModelIndex(aliases, releases)
     if collection != "accelerators":
         return ReferenceIndex(aliases)
     names = {id_: str(document.get("name", id_)) for id_, document in documents.items()}

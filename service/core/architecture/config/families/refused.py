@@ -134,6 +134,17 @@ _OTHER_FILES: Mapping[str, str] = {
 }
 
 
+def reason_for(model_type: str) -> str:
+    """Why no estimate is made of a kind of models.
+
+    Raises
+    ------
+    KeyError
+        If estimates are made of it.
+    """
+    return _REASONS[model_type]
+
+
 def refusal(config: Mapping[str, Any], model_type: str) -> tuple[str, str] | None:
     """Why no estimate is made of a configuration, with the key that says so, or None."""
     reason = _REASONS.get(model_type)
