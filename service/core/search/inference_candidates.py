@@ -143,9 +143,7 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
         tpot_s=rows * latency.tpot_s.value,
         e2e_s=e2e_s,
         task_s=rows * latency.task_s.value,
-        latency_spread_ratio=np.divide(
-            latency.e2e_s.high, e2e_s, out=np.full(len(batch), inf), where=carried
-        ),
+        latency_spread_ratio=np.where(carried, latency.e2e_spread_ratio, inf),
         **{
             f"held_{figure}": rows
             * TimeLimit(figure, shares.get(figure, "mean"), inf).figure_s(latency)

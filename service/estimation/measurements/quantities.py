@@ -87,7 +87,7 @@ def _times() -> Iterator[Quantity]:
     meant = {
         "ttft_s": (
             "time to the first token, waiting included",
-            lambda served: served.estimate.latency.ttft_s,
+            lambda served: readings.ended(served.estimate.latency.ttft_s),
         ),
         "tpot_s": (
             "time per output token of a request: (E2E − TTFT) / (output tokens − 1)",
@@ -95,7 +95,7 @@ def _times() -> Iterator[Quantity]:
         ),
         "e2e_s": (
             "time from arrival to the last token",
-            lambda served: served.estimate.latency.e2e_s,
+            lambda served: readings.ended(served.estimate.latency.e2e_s),
         ),
     }
     for name, (text, read) in meant.items():

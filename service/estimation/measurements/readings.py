@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from service.core.deployment import Parallelism
 from service.core.elementwise import Number
 from service.core.estimate.inference import InferenceEnergy, inference_energy
@@ -26,6 +28,7 @@ _HELD_RATIO = 0.02
 _ROUNDED_RATIO = 0.005
 _JOULES_PER_WH = 3600.0
 JOULES_PER_KWH = 3.6e6
+_ENDLESS = "requests arrive faster than they can be served, so that waits have no end"
 
 
 def stated(size: Number) -> Interval:
@@ -125,6 +128,19 @@ def trained_total(each: Callable[[Trained], Interval]) -> Callable[[Trained], In
     return read
 
 
+def ended(time_s: Interval) -> Interval:
+    """A time that waiting adds to, where it ends.
+
+    Raises
+    ------
+    NotEstimated
+        If requests arrive faster than they can be served.
+    """
+    if not np.any(np.isfinite(time_s.value)):
+        raise NotEstimated(_ENDLESS)
+    return time_s
+
+
 def rate(amount: Number, time_s: Interval) -> Interval:
     """An amount over a time."""
     return quotient(exact(amount), time_s)
@@ -132,12 +148,14 @@ def rate(amount: Number, time_s: Interval) -> Interval:
 
 def prefill_rate(served: Served) -> Interval:
     """Prompt tokens over the time to the first token [token/s]."""
-    return rate(served.estimate.setup.workload.input_tokens, served.estimate.latency.ttft_s)
+    time_s = ended(served.estimate.latency.ttft_s)
+    return rate(served.estimate.setup.workload.input_tokens, time_s)
 
 
 def request_rate(served: Served) -> Interval:
     """Output tokens of a request over its whole time [token/s]."""
-    return rate(served.estimate.setup.workload.output_tokens, served.estimate.latency.e2e_s)
+    time_s = ended(served.estimate.latency.e2e_s)
+    return rate(served.estimate.setup.workload.output_tokens, time_s)
 
 
 def total_rate(served: Served) -> Interval:
@@ -172,9 +190,7 @@ def percentile(
             )
         found: Percentiles = getattr(spread, name)
         if latency.load is not None and latency.load.saturated and name != "tpot_s":
-            raise NotEstimated(
-                "requests arrive faster than they can be served, so that there are no percentiles"
-            )
+            raise NotEstimated(_ENDLESS)
         return scale(mean, getattr(found, share) / mean.value)
 
     return read

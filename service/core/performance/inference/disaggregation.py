@@ -197,6 +197,7 @@ def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
         mean_ttft_s=state.ttft_s,
         ttft_parts_s=state.ttft_parts_s,
         times=lambda: times,
+        at_utilisation=lambda ratio: pooled_open_load(pools, float(ratio) * limit),
         prompt_queue=queue,
         slot_queue=Queue(slots.waiting_ratio, inf if saturated else slots.tail_s),
     )

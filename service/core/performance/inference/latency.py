@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from numpy import ndarray
-
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, Truth, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
@@ -23,6 +21,7 @@ from service.core.performance.inference.disaggregation import (
     pooled_closed_loop,
     pooled_open_load,
 )
+from service.core.performance.inference.load_ends import LoadEnds, without_end
 from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, fullest, open_load
 from service.core.performance.inference.phases import Phase, phase
 from service.core.performance.inference.pools import disaggregated_pools
@@ -144,9 +143,17 @@ class InferenceLatency:
         )
 
     @computed_once
+    def _ends(self) -> LoadEnds | None:
+        """The replica should it be slower or faster; None where what is in flight is given."""
+        return None if self.load is None else LoadEnds(self.load, self.log_sigma["throughput"])
+
+    @computed_once
     def _mean_ttft_s(self) -> Interval:
         """Time to the first token as if nothing waited without end [s]."""
-        return from_log_sigma(self.replica.mean_ttft_s, self.log_sigma["prefill"])
+        log_sigma = self.log_sigma["prefill"]
+        if self._ends is not None:
+            return self._ends.ttft_s(log_sigma)
+        return from_log_sigma(self.replica.mean_ttft_s, log_sigma)
 
     @computed_once
     def ttft_s(self) -> Interval:
@@ -156,13 +163,24 @@ class InferenceLatency:
     @computed_once
     def tpot_s(self) -> Interval:
         """Time of each later token [s]."""
-        return from_log_sigma(self.state.tpot_s, self.log_sigma["decode"])
+        log_sigma = self.log_sigma["decode"]
+        if self._ends is not None:
+            return self._ends.tpot_s(log_sigma)
+        return from_log_sigma(self.state.tpot_s, log_sigma)
 
     @computed_once
     def e2e_s(self) -> Interval:
         """Time of a whole request [s]."""
         whole = independent_sum((self._mean_ttft_s, scale(self.tpot_s, self.later_tokens)))
         return without_end(whole, self.saturated)
+
+    @property
+    def e2e_spread_ratio(self) -> Number:
+        """Upper end of the time of a whole request over it, were what is in flight known [-]."""
+        ttft_s = from_log_sigma(self.replica.mean_ttft_s, self.log_sigma["prefill"])
+        tpot_s = from_log_sigma(self.state.tpot_s, self.log_sigma["decode"])
+        whole = independent_sum((ttft_s, scale(tpot_s, self.later_tokens)))
+        return whole.high / whole.value
 
     @computed_once
     def call_s(self) -> Interval:
@@ -415,13 +433,6 @@ def _log_sigma(
         * calibration.widening.ratio(shares.reading_outside(calibration.outside_ratio), routed)
         for name, shares in time_shares(state, later_tokens).items()
     }
-
-
-def without_end(figure: Interval, endless: Truth) -> Interval:
-    """A time, infinite where requests wait without end."""
-    if not isinstance(endless, ndarray) and not endless:
-        return figure
-    return Interval(*(where(endless, inf, end) for end in (figure.value, figure.low, figure.high)))
 
 
 def _drafting(

@@ -65,8 +65,9 @@ class OpenLoad(ReplicaLoad):
 
     ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
     replica has no steady state: its queue grows without end, and percentiles of what waits for it
-    are infinite; means are those just below saturation. ``cycle_s`` is the step under way that an
-    arriving prompt meets [s], ``prompt_queue`` and ``slot_queue`` what waits for room in a step and
+    are infinite; means are those just below saturation. ``at_utilisation`` is the load of the same
+    replica at another such ratio. ``cycle_s`` is the step under way that an arriving prompt meets
+    [s], ``prompt_queue`` and ``slot_queue`` what waits for room in a step and
     for a slot. Percentiles over requests are computed by ``times`` when they are asked for:
     searches ask for few of them.
     """
@@ -74,6 +75,7 @@ class OpenLoad(ReplicaLoad):
     utilisation_ratio: Number
     saturated: Truth
     times: Callable[[], TimesOfUsers]
+    at_utilisation: Callable[[Number], OpenLoad]
     cycle_s: Number | None = None
     prompt_queue: Queue | None = None
     slot_queue: Queue | None = None
@@ -299,6 +301,9 @@ def _loaded(
         mean_ttft_s=waiting_s + slot.mean_wait_s,
         ttft_parts_s=parts,
         times=partial(_percentiles, replica, mix, waits, slot, each, saturated),
+        at_utilisation=lambda ratio: open_load(
+            replica, slots, ratio * saturation_per_s, prefill, full, saturation_per_s
+        ),
     )
 
 
