@@ -48,7 +48,7 @@ QUERIES = {
         minimax m2 | MiniMaxAI/MiniMax-M2
         nemotron ultra | nvidia/Llama-3_1-Nemotron-Ultra-253B-v1
         nemotron super 49b | nvidia/Llama-3_3-Nemotron-Super-49B-v1
-        granite 4 | ibm-granite/granite-4.0-h-micro
+        granite 4 | ibm-granite/granite-4.0-micro
         command r plus | CohereForAI/c4ai-command-r-plus
         falcon 180b | tiiuae/falcon-180B
         bloom | bigscience/bloom
