@@ -59,8 +59,8 @@ def test_regions_of_the_city_that_sounds_alike_are_suggested(
     ("typed", "first"),
     [
         # A city that a provider is not known in, that it is in, and a slip in its own id.
-        ("oci/us-chicago-1", "azure/northcentralus"),
-        ("us-chicago-1", "azure/northcentralus"),
+        ("gcp/us-chicago-1", "azure/northcentralus"),
+        ("us-chicago-2", "oci/us-chicago-1"),
         ("aws/stockholm", "aws/eu-north-1"),
         ("azure/frankfurt", "azure/germanywestcentral"),
         ("aws/eu-nrth-1", "aws/eu-north-1"),

@@ -159,7 +159,7 @@ class PlaceIndex(ReferenceIndex):
     def suggestions(self, reference: str) -> tuple[str, ...]:
         """Ids of regions in a city, or by a name, that is spelt or sounds alike; the nearest first.
 
-        Behind a provider's name ("oci/us-chicago-1"), its own regions come first, then those of
+        Behind a provider's name ("gcp/us-chicago-1"), its own regions come first, then those of
         other providers in a city that is named, then its own with the same beginning. None where
         nothing is near: a place that merely shares letters is no help.
         """
