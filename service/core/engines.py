@@ -156,7 +156,9 @@ class Recipes:
     weights of fewer bits, and ``offload_places`` where it keeps what the accelerator does not
     (None: anywhere). Where it recomputes blocks, it
     ``recomputes_last_product`` of each, whose result no gradient needs, or stops before.
-    With ``fp8_attention`` it trains attention in 8 bit.
+    With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token prediction that a
+    model has are trained where it ``predicts`` unless told otherwise; None: where asked. Gradients
+    have the format ``gradient_dtype`` unless told otherwise.
     """
 
     methods: frozenset[str] = frozenset()
@@ -170,6 +172,8 @@ class Recipes:
     offload_places: frozenset[str] | None = None
     recomputes_last_product: bool = True
     fp8_attention: bool = False
+    predicts: bool | None = None
+    gradient_dtype: str = "bf16"
 
     def scales(self, fp8_recipe: str) -> bool:
         """Whether it scales operands of 8 bits in a way."""

@@ -240,6 +240,12 @@ def check_trains(
             "/training/attention",
             f"{framework.name} trains no attention in 8 bit; use flash, or another framework",
         )
+    if settings.prediction_layers and recipes.predicts is False:
+        problems.add(
+            "/training/prediction_layers",
+            f"{framework.name} trains no layers of multi-token prediction; use 0, or another "
+            "framework",
+        )
     recipe = settings.fp8_recipe
     if recipe is not None and not recipes.scales(recipe):
         known = ", ".join(sorted(recipes.fp8_recipes))

@@ -291,6 +291,7 @@ TRAINING: Changes = {
             "optimizer_state_dtype": "bf16",
             "master_weights": False,
             "gradient_dtype": "fp32",
+            "prediction_layers": 1,
             "gradient_sum_dtype": "fp32",
             "micro_batch_size": 2,
             "gradient_accumulation_steps": 4,

@@ -128,6 +128,11 @@ class EngineRecipes(Stated):
     """Where it keeps what the accelerator does not; elsewhere is refused."""
     fp8_attention: NotRequired[bool]
     """Whether it trains attention in 8 bit (attention flash-fp8)."""
+    predicts: NotRequired[bool]
+    """Whether it trains a model's layers of multi-token prediction unless told otherwise; false:
+    not at all; left out: where asked."""
+    gradient_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
+    """Format of gradients unless told otherwise; bf16 if left out."""
     recomputes_last_product: NotRequired[bool]
     """Whether it recomputes the product that ends a block, whose result no gradient needs; true if
     left out."""

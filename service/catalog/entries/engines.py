@@ -194,6 +194,7 @@ def _recipes(trains: Document) -> Recipes:
     stages = trains.get("zero_stages", [])
     if not isinstance(stages, list) or not all(isinstance(one, int) for one in stages):
         raise DocumentInvalid("/trains/zero_stages", "must be a list of whole numbers")
+    predicts = trains.get("predicts")
     return Recipes(
         named["methods"],
         named["degrees"],
@@ -206,6 +207,8 @@ def _recipes(trains: Document) -> Recipes:
         named["offload_places"] if "offload_places" in trains else None,
         trains.get("recomputes_last_product", True) is True,
         trains.get("fp8_attention") is True,
+        None if predicts is None else predicts is True,
+        str(trains.get("gradient_dtype", "bf16")),
     )
 
 

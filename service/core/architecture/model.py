@@ -268,8 +268,10 @@ class ModelArchitecture:
     (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself.
     A model that is not ``causal`` lets every token attend to those after it, too; one that does not
     ``generate`` reads a sequence once, keeps nothing of it and has no output matrix (embedding and
-    reranking). ``made_for`` is what its publisher trained it for. ``warnings`` says what the parser
-    was not sure about.
+    reranking). ``made_for`` is what its publisher trained it for. ``prediction_layers`` are those
+    of multi-token prediction that its checkpoint has beside the ``groups``; of the layers in
+    ``groups`` the last ``trained_predictions`` are such, and pass the head once more each.
+    ``warnings`` says what the parser was not sure about.
     """
 
     model_type: str
@@ -286,6 +288,8 @@ class ModelArchitecture:
     causal: bool = True
     generates: bool = True
     made_for: Task = "generate"
+    prediction_layers: int = 0
+    trained_predictions: int = 0
     images: ImageEncoder | None = None
     encoder: Encoder | None = None
     audio: AudioEncoder | None = None

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from math import ceil, isqrt
 
-from service.core.architecture.model import Attention, LatentAttention, LayerGroup, StateMixer
+from service.core.architecture.model import (
+    Attention,
+    LatentAttention,
+    LayerGroup,
+    ModelArchitecture,
+    StateMixer,
+)
 from service.core.architecture.tensors import Shard, Tensor
 from service.core.deployment import Parallelism
 
@@ -89,23 +95,37 @@ def stage_layer_counts(layer_count: int, pipeline: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def trained_layer_counts(layer_count: int, pipeline: int) -> tuple[int, ...]:
+def trained_layer_counts(layer_count: int, pipeline: int, predictions: int = 0) -> tuple[int, ...]:
     """Layers of each pipeline stage in training: alike but for the last, which has what is left.
 
     Where they divide, or do with embedding and head as layers, these count and all are alike.
+    ``predictions`` of the layers predict further ahead, which the last stage has, and the head
+    once more for each.
 
     References
     ----------
     Megatron-LM, 2025: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split,
     decoder_last_pipeline_num_layers; Megatron Bridge, recipes/deepseek/deepseek_v3.py, 2025 (61
-    layers on 16 stages: 15 of four, and one beside the loss)
+    layers and one that predicts on 16 stages: 15 of four, and two beside the losses)
     """
+    heads = 1 + predictions if predictions else 0
+    most = ceil((layer_count + heads) / pipeline)
+    last = layer_count - (pipeline - 1) * most
+    if predictions and pipeline > 1 and last >= predictions:
+        return (most,) * (pipeline - 1) + (last,)
     most = ceil(layer_count / pipeline)
     last = layer_count - (pipeline - 1) * most
     divides = layer_count % pipeline == 0 or (layer_count + PIPELINE_ENDS) % pipeline == 0
     if divides or last < 1:
         return stage_layer_counts(layer_count, pipeline)
     return (most,) * (pipeline - 1) + (last,)
+
+
+def stage_layers(architecture: ModelArchitecture, parallelism: Parallelism) -> tuple[int, ...]:
+    """Layers of each pipeline stage of a model that is trained."""
+    return trained_layer_counts(
+        architecture.layer_count, parallelism.pipeline, architecture.trained_predictions
+    )
 
 
 def divisors(number: int) -> list[int]:

@@ -155,7 +155,8 @@ def end_tensors(architecture: ModelArchitecture, pipeline: int, stage: int) -> t
         tensors += architecture.embedding + architecture.other
     if stage == pipeline - 1:
         tensors += architecture.head
-        if architecture.tied_embeddings and pipeline > 1:
+        embeds = architecture.tied_embeddings or architecture.trained_predictions
+        if embeds and pipeline > 1:
             tensors += architecture.embedding
     return tensors
 

@@ -442,7 +442,7 @@ def _head_product(
     columns = architecture.vocab_size / parallelism.tensor
     precision = "bf16" if OPERAND_BITS[weights.matrix_precision] < 16 else weights.matrix_precision
     return MatrixProduct(
-        calls=1.0,
+        calls=1.0 + architecture.trained_predictions,
         input_features=tensor.input_features,
         output_features=columns,
         weight_bytes=tensor.input_features * columns * bits / 8.0,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.prediction import predicting
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import FloatArray
 from service.core.estimate.training import (
@@ -94,12 +95,15 @@ class TrainingVariant:
     def suits(self, layout: Parallelism, layers: int) -> bool:
         """Whether a layout gives the variant something to divide, and frameworks combine them.
 
+        ``layers`` are the model's, beside those that the variant adds.
         Fully sharded weights would be gathered anew for every micro-batch in a pipeline, which
         frameworks leave to ZeRO stage 1: Narayanan et al., 2021, section 2,
         https://arxiv.org/abs/2104.04473. Interleaved stages have as many layers each.
         """
         if self.settings.pipeline_schedule == "interleaved" and not fills_stages(
-            layers, layout.pipeline, self.settings.virtual_stages
+            layers + self.settings.prediction_layers,
+            layout.pipeline,
+            self.settings.virtual_stages,
         ):
             return False
         divided = layout.data * layout.context > 1
@@ -280,7 +284,8 @@ def evaluate_runs(
         if not sizes:
             undivided += len(joined_fast)
             continue
-        needed = _state_bytes(architecture, variant, layout)
+        trained = predicting(architecture, variant.settings.prediction_layers)
+        needed = _state_bytes(trained, variant, layout)
         able: list[int] = []
         for at in joined_fast:
             lacking = needed - space.accelerators[at].accelerator.memory_bytes
@@ -290,7 +295,7 @@ def evaluate_runs(
                 able.append(at)
         structure = (variant_at, layout_at)
         batches += [
-            _batch(architecture, space, structure, positions, option, sizes, demand, environment)
+            _batch(trained, space, structure, positions, option, sizes, demand, environment)
             for positions, option in stacks.of(tuple(able), len(sizes), _precisions(variant))
         ]
     left = LeftOut(tuple(small), beyond, unable, undivided)

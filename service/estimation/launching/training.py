@@ -11,6 +11,7 @@ from typing import Any
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.sharding import trained_layer_counts
 from service.core.engines import Engine
 from service.estimation.launching.answers import ConfigurationFile, RunStart
 
@@ -22,7 +23,7 @@ _UNSAID: Mapping[str, Any] = MappingProxyType(
     | {"offload_optimizer": "none", "pipeline_schedule": "1f1b", "weights": "bf16"}
     | {"embedding_as_layers": False, "sequence_parallel": False, "method": "full"}
     | {"activation_checkpointing": "none", "zero_stage": 0, "optimizer": "adamw"}
-    | {"fp8_recipe": None}
+    | {"fp8_recipe": None, "prediction_layers": 0, "pipeline_layout": None}
 )
 #: What a reader is told of a setting that a framework has no flag for.
 _NAMED: Mapping[str, str] = MappingProxyType(
@@ -40,6 +41,8 @@ _NAMED: Mapping[str, str] = MappingProxyType(
         "zero_stage": "the ZeRO stage",
         "optimizer": "the optimizer",
         "fp8_recipe": "the scaling of 8-bit operands",
+        "prediction_layers": "layers of multi-token prediction",
+        "pipeline_layout": "layers of each pipeline stage",
     }
 )
 
@@ -131,6 +134,7 @@ def _settings(
     ranks = int(min(max(machine_accelerators, 1.0), count))
     micro, accumulated = training["micro_batch_size"], training["gradient_accumulation_steps"]
     stages = pipeline * training["virtual_stages"]
+    predictions = training.get("prediction_layers") or 0
     fully_sharded = training["zero_stage"] >= 2
     tokens = training.get("tokens") or 0.0
     samples = ceil(tokens / training["sequence_length"])
@@ -155,7 +159,12 @@ def _settings(
         "virtual_stages": training["virtual_stages"],
         "pipeline_schedule": training["pipeline_schedule"],
         # Embedding and head fill the stages as layers do where layers alone do not.
-        "embedding_as_layers": layers % stages != 0 and (layers + 2) % stages == 0,
+        "embedding_as_layers": not predictions
+        and layers % stages != 0
+        and (layers + 2) % stages == 0,
+        "pipeline_layout": _pipeline_layout(layers, stages, predictions),
+        "prediction_layers": predictions,
+        "gradient_dtype": training["gradient_dtype"],
         "activation_checkpointing": training["activation_checkpointing"],
         "zero_stage": training["zero_stage"],
         "sequence_parallel": training["sequence_parallel"] and layout["tensor"] > 1,
@@ -166,6 +175,22 @@ def _settings(
         "lora_rank": None if training["method"] == "full" else training["lora_rank"],
         "offload_optimizer": training["offload"]["optimizer"],
     }
+
+
+def _pipeline_layout(layers: int, stages: int, predictions: int) -> str | None:
+    """Which layers a stage has where the last has some that predict further ahead.
+
+    References
+    ----------
+    NVIDIA/Megatron-LM megatron/training/arguments.py, --pipeline-model-parallel-layout, 2025
+    (embedding, transformer layers, multi-token prediction and loss as E, t, m and L)
+    """
+    if not predictions or stages == 1:
+        return None
+    counts = trained_layer_counts(layers + predictions, stages, predictions)
+    decoders = (*counts[:-1], counts[-1] - predictions)
+    told = "|".join("t" * count for count in decoders)
+    return f"E{told}{'m' * predictions}L"
 
 
 def _can_tell(flag: Any, value: Any) -> bool:

@@ -23,7 +23,7 @@ from service.estimation.mitigations import (
 from service.estimation.resolution import Problems
 from service.estimation.software import check_trains
 from service.estimation.training.calibrations import TrainingFigures, training_figures
-from service.estimation.training.setup import check_schedule
+from service.estimation.training.checks import check_schedule
 
 
 def training_mitigations(

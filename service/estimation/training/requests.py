@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from service.core.architecture.prediction import MOST_PREDICTION_LAYERS
 from service.core.memory.training.settings import (
     ALL_LINEAR,
     Adapter,
@@ -173,11 +174,17 @@ class TrainingSettingsRequest(Request):
     """Format of the states of optimizers that are not 8-bit."""
     master_weights: bool = True
     """Keep a 32-bit copy of trained weights that have fewer bits."""
-    gradient_dtype: Dtype = "bf16"
-    """Format in which gradients are kept and exchanged."""
+    gradient_dtype: Dtype | None = None
+    """Format in which gradients are kept and exchanged; if null, that of the framework: fp32 for
+    Megatron-LM, Megatron Bridge, NeMo and torchtitan, bf16 for others."""
     gradient_sum_dtype: Literal["none", "fp32"] = "none"
     """Format of a second copy of gradients in which those of micro-batches are summed, as the bf16
     optimizer of DeepSpeed keeps one; none sums them in gradient_dtype."""
+    prediction_layers: int | None = Field(None, ge=0, le=MOST_PREDICTION_LAYERS)
+    """Layers trained to predict tokens further ahead than the next (multi-token prediction), with
+    method full: each is a projection, a layer like the model's last, and one more pass of the
+    output matrix with its loss. If null, those that the model states where the framework trains
+    them unless told otherwise (Megatron Bridge, NeMo), else none."""
     micro_batch_size: int = Field(1, ge=1, le=65_536)
     """Sequences that a data-parallel rank computes at once."""
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import Any
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.architecture.model import LatentAttention, MixtureOfExperts, ModelArchitecture
-from service.core.architecture.sharding import divisors
-from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
-from service.core.elementwise import Number
+from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.prediction import can_predict, predicting
+from service.core.deployment import Accelerator, Deployment, Precision
 from service.core.engines import Recipes
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
-from service.core.memory.training.adapters import is_adapted
 from service.core.memory.training.runtime import TrainingOverheads
-from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
+from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.performance.training.pipeline import fills_stages, most_virtual_stages
 from service.core.performance.training.work import product_format
 from service.core.platform import Machine
@@ -43,6 +40,7 @@ from service.estimation.software import (
     resolve_framework,
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
+from service.estimation.training.checks import check_schedule, check_settings
 from service.estimation.training.overheads import (
     measured_framework,
     training_memory_entries,
@@ -61,6 +59,7 @@ TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
 _COMPUTED = (*TRAINABLE, "int8", "nvfp4")
 _QUANTISED_BASE = "bnb-nf4"
 _HALF_BITS = 16.0
+_NOT_PREDICTING = "prediction_layers_left_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +120,35 @@ def resolve_training(
         snapshot,
         problems,
     )
-    training = request.training.model_copy(update={"framework": release.engine})
     framework = snapshot.engines.get(release.engine)
     recipes = Recipes() if framework is None else framework.value.recipes
+    training = filled_in(
+        request.training.model_copy(update={"framework": release.engine}),
+        recipes,
+        model.value if model is not None else None,
+    )
     settings = training_settings(training, release.generation, recipes)
     tier = resolve_tier(training.offload, snapshot, problems)
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
     asked = request.parallelism or ParallelismRequest(data=request.accelerator_count or 1)
-    parallelism = resolve_parallelism(
-        asked, request.accelerator_count, model.value if model is not None else None, problems
-    )
+    architecture = None
     if model is not None:
-        if model.value.encoder is not None:
-            problems.add("/model", f"training of {model.value.model_type} models is not estimated")
-        _check_settings(request.training, model.value, problems)
+        architecture = model.value
+        if can_predict(architecture):
+            architecture = predicting(architecture, settings.prediction_layers)
+    parallelism = resolve_parallelism(asked, request.accelerator_count, architecture, problems)
+    if architecture is not None:
+        if architecture.encoder is not None:
+            problems.add("/model", f"training of {architecture.model_type} models is not estimated")
+        check_settings(training, architecture, problems)
         if parallelism is not None:
             tokens = float(training.sequence_length)
-            check_schedule(settings, tokens, model.value, parallelism, problems)
-        precision = _precision(request, model.value, problems)
+            check_schedule(settings, tokens, architecture, parallelism, problems)
+        precision = _precision(request, architecture, problems)
     problems.stop_if_any()
-    model = problems.resolved(model)
+    model, architecture = problems.resolved(model), problems.resolved(architecture)
     accelerator = problems.resolved(accelerator)
     parallelism = problems.resolved(parallelism)
     if tier is not None:
@@ -157,7 +163,7 @@ def resolve_training(
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
     setup = TrainingSetup(
-        Deployment(model.value, precision, accelerator.value, parallelism),
+        Deployment(architecture, precision, accelerator.value, parallelism),
         MicroBatch(
             float(request.training.micro_batch_size), float(request.training.sequence_length)
         ),
@@ -174,7 +180,7 @@ def resolve_training(
         machine=machine,
         tier=tier,
         warnings=(
-            *model.value.warnings,
+            *_model_warnings(architecture, training),
             *release_warnings(release, snapshot),
             *accelerator_warnings(accelerator),
             *platform_warnings(accelerator.value, machine, parallelism),
@@ -183,6 +189,23 @@ def resolve_training(
             *products_warnings(settings, precision, accelerator.value),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
+    )
+
+
+def filled_in(
+    asked: TrainingSettingsRequest, recipes: Recipes, architecture: ModelArchitecture | None
+) -> TrainingSettingsRequest:
+    """What was asked, with what the framework does where it is told nothing."""
+    trained = 0
+    if recipes.predicts and asked.method == "full" and architecture and can_predict(architecture):
+        trained = architecture.prediction_layers
+    return asked.model_copy(
+        update={
+            "gradient_dtype": asked.gradient_dtype or recipes.gradient_dtype,
+            "prediction_layers": (
+                trained if asked.prediction_layers is None else asked.prediction_layers
+            ),
+        }
     )
 
 
@@ -196,7 +219,8 @@ def training_settings(
         framework_generation=generation,
         recomputes_last_product=recipes.recomputes_last_product,
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype],
-        gradient_bytes=_BYTES[asked.gradient_dtype],
+        gradient_bytes=_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
+        prediction_layers=asked.prediction_layers or 0,
         gradient_sum_bytes=_BYTES.get(asked.gradient_sum_dtype, 0.0),
         adapter_bytes=None if asked.adapter_dtype is None else _BYTES[asked.adapter_dtype],
         offload=valued(Offload, asked.offload),
@@ -230,181 +254,6 @@ def usual_weights(architecture: ModelArchitecture, method: str) -> str:
         return _QUANTISED_BASE
     native = architecture.native_format
     return native if architecture.native_number_format is None and native in TRAINABLE else "bf16"
-
-
-def _check_settings(
-    asked: TrainingSettingsRequest, architecture: ModelArchitecture, problems: Problems
-) -> None:
-    """Note settings that mean nothing for the model."""
-    _check_adapter(asked, architecture, problems)
-    if asked.optimizer_in_backward:
-        _check_optimizer_in_backward(asked, problems)
-    if asked.method != "full":
-        known = {
-            tensor.name
-            for group in architecture.groups
-            for tensor in group.tensors
-            if tensor.is_matrix
-        }
-        short = {name.split(".")[-1] for name in known}
-        _check_names(
-            "lora_targets", asked.lora_targets, known | short | {ALL_LINEAR}, problems, needed=True
-        )
-        every = {tensor.name for group in architecture.groups for tensor in group.tensors} | {
-            tensor.name
-            for tensor in architecture.embedding + architecture.head + architecture.other
-        }
-        _check_names("trained_tensors", asked.trained_tensors, every, problems)
-    if asked.sequence_lengths is not None and asked.packed_document_tokens is not None:
-        problems.add(
-            "/training/sequence_lengths",
-            "sequences are either filled up or packed; leave out packed_document_tokens",
-        )
-    if asked.expert_machines is not None and asked.expert_dispatch != "per-machine":
-        problems.add(
-            "/training/expert_machines",
-            "an all-to-all sends a copy to each expert, wherever it is; use expert_dispatch "
-            "per-machine",
-        )
-    if asked.checkpoint_every > architecture.layer_count:
-        problems.add(
-            "/training/checkpoint_every", f"the model has only {architecture.layer_count} layers"
-        )
-
-
-def _check_adapter(
-    asked: TrainingSettingsRequest, architecture: ModelArchitecture, problems: Problems
-) -> None:
-    """Note adapters that the method has none of, or that the model has no place for."""
-    if asked.method == "full":
-        if asked.adapter != "lora":
-            problems.add(
-                "/training/adapter",
-                f"method full trains all weights, without {asked.adapter}; use method lora, or "
-                "qlora for a quantised base",
-            )
-        return
-    groups = architecture.groups
-    if asked.adapter == "prefix" and any(
-        isinstance(group.mixer, LatentAttention) for group in groups
-    ):
-        problems.add(
-            "/training/adapter",
-            "prefix tuning needs keys and values for each head, and the model has latents",
-        )
-    if asked.adapter == "boft":
-        settings = valued(TrainingSettings, asked, offload=Offload())
-        inputs = {
-            tensor.input_features
-            for group in groups
-            for tensor in group.tensors
-            if is_adapted(tensor, settings)
-        }
-        common = gcd(*inputs) if inputs else 0
-        if common % asked.boft_block_size:
-            fitting = [size for size in range(2, 65) if common % size == 0]
-            problems.add(
-                "/training/boft_block_size",
-                f"blocks of {asked.boft_block_size} do not divide the inputs of all targets; use "
-                + (f"one of {', '.join(map(str, fitting))}" if fitting else "other lora_targets"),
-            )
-
-
-def _check_optimizer_in_backward(asked: TrainingSettingsRequest, problems: Problems) -> None:
-    """Note what updates within the backward pass cannot go with."""
-    if asked.gradient_accumulation_steps > 1:
-        problems.add(
-            "/training/gradient_accumulation_steps",
-            "optimizer_in_backward updates weights after every micro-batch; use 1, or leave "
-            "optimizer_in_backward false",
-        )
-    if asked.gradient_sum_dtype != "none":
-        problems.add(
-            "/training/gradient_sum_dtype",
-            "optimizer_in_backward sums no gradients; use none",
-        )
-    if asked.offload.optimizer != "none":
-        problems.add(
-            "/training/offload/optimizer",
-            "optimizer_in_backward needs optimizer states on the accelerator; use none",
-        )
-
-
-def _check_names(
-    field: str, names: tuple[str, ...], known: set[str], problems: Problems, needed: bool = False
-) -> None:
-    if needed and not names:
-        problems.add(f"/training/{field}", f"name at least one of {', '.join(sorted(known))}")
-    for position, name in enumerate(names):
-        if name not in known:
-            problems.add(
-                f"/training/{field}/{position}",
-                f"the model has no {name!r}; it has {', '.join(sorted(known))}",
-            )
-
-
-def check_schedule(
-    settings: TrainingSettings,
-    sequence_tokens: Number,
-    architecture: ModelArchitecture,
-    parallelism: Parallelism,
-    problems: Problems,
-) -> None:
-    """Note schedules and lengths that the degrees of parallelism do not divide."""
-    if sequence_tokens % parallelism.context:
-        problems.add(
-            "/parallelism/context",
-            f"{sequence_tokens:.0f} tokens cannot be divided among {parallelism.context} ranks; "
-            f"use a multiple of {parallelism.context}",
-        )
-    _check_experts(architecture, parallelism, problems)
-    if settings.pipeline_schedule != "interleaved":
-        if settings.virtual_stages > 1:
-            problems.add(
-                "/training/virtual_stages",
-                f"the {settings.pipeline_schedule} schedule has one stage per rank; virtual stages "
-                "need the interleaved schedule",
-            )
-        return
-    most = most_virtual_stages(architecture.layer_count, parallelism.pipeline)
-    if parallelism.pipeline == 1:
-        problems.add(
-            "/training/pipeline_schedule",
-            "an interleaved schedule needs a pipeline of at least 2 stages",
-        )
-    elif settings.virtual_stages > most:
-        problems.add(
-            "/training/virtual_stages",
-            f"{architecture.layer_count} layers with embedding and head cannot fill "
-            f"{settings.virtual_stages} × {parallelism.pipeline} stages; at most {most} per rank "
-            "work",
-        )
-
-
-def _check_experts(
-    architecture: ModelArchitecture, parallelism: Parallelism, problems: Problems
-) -> None:
-    """Note it if ranks would hold different numbers of experts, which no framework trains.
-
-    References
-    ----------
-    NVIDIA/Megatron-LM, megatron/core/transformer/moe/moe_layer.py; deepspeedai/DeepSpeed,
-    deepspeed/moe/layer.py, 2025 (experts are divided evenly)
-    """
-    counts = {
-        group.feed_forward.experts
-        for group in architecture.groups
-        if isinstance(group.feed_forward, MixtureOfExperts)
-    }
-    for experts in sorted(counts):
-        if experts % parallelism.expert:
-            ranks = parallelism.tensor * parallelism.data
-            working = ", ".join(str(n) for n in divisors(experts) if ranks % n == 0)
-            problems.add(
-                "/parallelism/expert",
-                f"{experts} experts cannot be divided evenly among {parallelism.expert} ranks; "
-                f"these degrees work: {working}",
-            )
 
 
 def _idle_schedule(settings: TrainingSettings, layers: int, stages: int) -> str | None:
@@ -442,6 +291,22 @@ def _advice(setting: str, values: list[int]) -> str:
     listed = [str(value) for value in values]
     named = " or ".join([", ".join(listed[:-1]), listed[-1]]) if listed[1:] else "".join(listed)
     return f"; {setting} {named} would work" if named else ""
+
+
+def _model_warnings(
+    architecture: ModelArchitecture, training: TrainingSettingsRequest
+) -> Iterator[EstimateWarning]:
+    """What to say of the model, of whose layers that predict further ahead some may be trained."""
+    for warning in architecture.warnings:
+        if warning.code != _NOT_PREDICTING:
+            yield warning
+        elif training.method == "full" and not training.prediction_layers:
+            yield EstimateWarning(
+                _NOT_PREDICTING,
+                f"The model's {architecture.prediction_layers} layer(s) of multi-token prediction "
+                "are not trained along; set training.prediction_layers to train them",
+                about="training.prediction_layers",
+            )
 
 
 def _precision_warnings(request: TrainingRequest) -> Iterator[EstimateWarning]:

@@ -21,7 +21,8 @@ DOCUMENTED = {
     "--sequence-parallel --use-distributed-optimizer --micro-batch-size --global-batch-size "
     "--seq-length --train-samples --recompute-granularity --recompute-method "
     "--recompute-num-layers --fp8-format --fp8-recipe --use-megatron-fsdp "
-    "--data-parallel-sharding-strategy --optimizer --bf16",
+    "--data-parallel-sharding-strategy --optimizer --bf16 --mtp-num-layers "
+    "--pipeline-model-parallel-layout --grad-reduce-in-bf16",
     "llama.cpp": "--model --ctx-size --parallel --cache-type-k --cache-type-v --n-gpu-layers",
     "tgi": "--model-id --num-shard --max-total-tokens --cuda-memory-fraction "
     "--max-concurrent-requests --max-batch-prefill-tokens --kv-cache-dtype --quantize "

@@ -145,3 +145,25 @@ def test_every_way_to_start_says_all_that_it_can_with_a_source(packaged_snapshot
     for engine in packaged_snapshot.engines.values():
         for one in engine.document.get("started_as", ()):
             assert "starts_training" in packaged_snapshot.engines[one].document
+
+
+def test_megatron_is_told_what_predicts_further_ahead(packaged_snapshot):
+    """61 layers and one that predicts: four on each stage, the last two beside the losses."""
+    changes = {
+        "model": "deepseek-ai/DeepSeek-V3",
+        "accelerator": "nvidia-gb200-186gb",
+        "accelerator_count": 256,
+        "parallelism": {"data": 16, "pipeline": 16, "expert": 16},
+        "layers": 61,
+    }
+    asked = {"zero_stage": 1, "prediction_layers": 1, "gradient_accumulation_steps": 16}
+    start = started(packaged_snapshot, "megatron-lm", 256, training=asked, **changes)
+    flags = told(start["command"])
+    assert flags["--mtp-num-layers"] == "1"
+    assert flags["--pipeline-model-parallel-layout"] == "E" + "tttt|" * 15 + "tmL"
+    assert "--account-for-embedding-in-pipeline-split" not in start["command"]
+    assert "--grad-reduce-in-bf16" not in start["command"]
+    asked |= {"prediction_layers": 0, "gradient_dtype": "bf16"}
+    start = started(packaged_snapshot, "megatron-lm", 256, training=asked, **changes)
+    assert "--mtp-num-layers" not in start["command"]
+    assert "--grad-reduce-in-bf16" in start["command"]

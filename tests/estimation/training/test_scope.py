@@ -170,3 +170,65 @@ def test_a_format_that_is_not_known_says_what_is():
                 "precision": {"activations": "mxfp8"},
             }
         )
+
+
+DEEPSEEK: dict[str, Any] = {
+    "model": "deepseek-ai/DeepSeek-V3",
+    "accelerator": "nvidia-gb200-186gb",
+    "accelerator_count": 256,
+    "parallelism": {"data": 64, "pipeline": 4, "expert": 64},
+}
+_STEPS = {"gradient_accumulation_steps": 64, "zero_stage": 1}
+
+
+def deployed(packaged_snapshot, framework: str, **training: Any) -> tuple[dict[str, Any], set[str]]:
+    body = DEEPSEEK | {"training": _STEPS | {"framework": framework} | training}
+    answer = training_memory_answer(MemoryTrainingRequest.model_validate(body), packaged_snapshot)
+    return dict(answer["deployment"]), {warning["code"] for warning in answer["warnings"]}
+
+
+def test_layers_that_predict_are_trained_where_the_framework_does(ask, packaged_snapshot):
+    """Megatron Bridge takes them from the model's configuration, Megatron-LM where asked."""
+    bridge, said = deployed(packaged_snapshot, "megatron-bridge")
+    assert bridge["training"]["prediction_layers"] == 1
+    assert "prediction_layers_left_out" not in said
+    megatron, said = deployed(packaged_snapshot, "megatron-lm")
+    assert megatron["training"]["prediction_layers"] == 0
+    assert "prediction_layers_left_out" in said
+    assert bridge["total_parameters"] - megatron["total_parameters"] > 11e9
+    with_and_without = [
+        ask(**DEEPSEEK, training=_STEPS | {"framework": "megatron-bridge"} | asked)
+        for asked in ({}, {"prediction_layers": 0})
+    ]
+    (held, slow), (less, fast) = with_and_without
+    assert held > less
+    assert 1.02 * fast < slow < 1.15 * fast
+
+
+def test_layers_that_predict_are_refused_where_nothing_trains_them(ask):
+    asked = {"training": {"prediction_layers": 1, "framework": "transformers"}}
+    assert set(refused(ask, **asked)) == {"/training/prediction_layers"}
+    asked = {"training": {"prediction_layers": 1, "method": "lora"}}
+    assert "adapters" in refused(ask, **asked)["/training/prediction_layers"]
+    asked = {"model": "openai/whisper-large-v3", "training": {"prediction_layers": 1}}
+    assert "/training/prediction_layers" in refused(ask, **asked)
+
+
+def test_gradients_have_the_format_of_the_framework(packaged_snapshot):
+    """Megatron Core, distributed optimizer, 2025: 18 bytes a parameter, or 6 + 12/d."""
+
+    def per_parameter(ranks: int, **training: Any) -> float:
+        body = {"model": "meta-llama/Llama-3.1-8B", "accelerator": H100, "accelerator_count": ranks}
+        request = MemoryTrainingRequest.model_validate(body | {"training": training})
+        memory = training_memory_answer(request, packaged_snapshot)
+        kept = sum(
+            memory[name]["value"]
+            for name in ("weights_bytes", "gradients_bytes", "optimizer_bytes")
+        )
+        return kept / 8.03e9
+
+    assert per_parameter(1, framework="megatron-lm") == pytest.approx(18.0, rel=0.001)
+    assert per_parameter(8, framework="megatron-lm", zero_stage=1) == pytest.approx(7.5, rel=0.001)
+    half = {"framework": "megatron-lm", "gradient_dtype": "bf16"}
+    assert per_parameter(1, **half) == pytest.approx(16.0, rel=0.001)
+    assert per_parameter(1, framework="deepspeed") == pytest.approx(16.0, rel=0.001)

@@ -20,6 +20,7 @@ from service.core.architecture.config.fields import MISSING, ConfigNotUnderstood
 from service.core.architecture.config.layouts import usual_layout
 from service.core.architecture.config.registry import FAMILIES, UNKNOWN_FAMILY
 from service.core.architecture.model import AudioEncoder, ModelArchitecture
+from service.core.architecture.prediction import MOST_PREDICTION_LAYERS
 from service.core.architecture.quantization import checkpoint_format
 from service.core.explanation import EstimateWarning
 
@@ -111,6 +112,7 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         native_number_format=stored.exact,
         images=None if vision is None else vision[1],
         audio=audio,
+        prediction_layers=_prediction_layers(text),
         warnings=(*warnings, *stored.warnings),
     )
 
@@ -175,6 +177,12 @@ def _model_type(text: Mapping[str, Any], config: Mapping[str, Any], path: str) -
     return _MISNAMED.get((model_type, first), model_type) if isinstance(first, str) else model_type
 
 
+def _prediction_layers(text: Mapping[str, Any]) -> int:
+    """Layers of multi-token prediction that a configuration states [-]."""
+    stated = text.get("num_nextn_predict_layers", text.get("mtp_num_hidden_layers"))
+    return min(stated, MOST_PREDICTION_LAYERS) if type(stated) is int and stated > 0 else 0
+
+
 def _warnings(
     config: Mapping[str, Any],
     senses: Mapping[str, Any],
@@ -207,8 +215,8 @@ def _warnings(
                 "figures",
             ),
         )
-    predicted = text.get("num_nextn_predict_layers", text.get("mtp_num_hidden_layers"))
-    if type(predicted) is int and predicted > 0:
+    predicted = _prediction_layers(text)
+    if predicted:
         warnings += (
             EstimateWarning(
                 "prediction_layers_left_out",

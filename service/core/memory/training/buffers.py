@@ -113,27 +113,28 @@ def logits_bytes(
     if state.stage != parallelism.pipeline - 1:
         return 0.0, 0.0
     vocabulary = deployment.architecture.vocab_size / parallelism.tensor
+    heads = 1.0 + deployment.architecture.trained_predictions
     gathered = gathered_bytes_per_token(
         deployment.architecture, parallelism, settings, result_bytes(deployment)
     )
     chunk = vocabulary * settings.cross_entropy_chunk_tokens
     if not settings.trains:
-        return vocabulary * _FORWARD_LOGIT_BYTES[settings.cross_entropy] + gathered / 2.0, (
+        return heads * vocabulary * _FORWARD_LOGIT_BYTES[settings.cross_entropy] + gathered / 2.0, (
             chunk * _FULL if settings.cross_entropy in ("chunked", "fused") else 0.0
         )
     head = state.head_elements * settings.gradient_bytes
     match settings.cross_entropy:
         case "plain":
-            return vocabulary * framework.bytes_per_logit + gathered, 0.0
+            return heads * vocabulary * framework.bytes_per_logit + gathered, 0.0
         case "half-precision":
             # Logits, their shifted copy, log-probabilities and the gradient.
-            return vocabulary * 4.0 * _HALF + gathered, 0.0
+            return heads * vocabulary * 4.0 * _HALF + gathered, 0.0
         case "compiled":
             # Logits and their gradient; what is in 32 bit never leaves the kernel.
-            return vocabulary * 2.0 * _HALF + gathered, 0.0
+            return heads * vocabulary * 2.0 * _HALF + gathered, 0.0
         case "chunked":
             # All logits in 16 bit; a part at a time goes through 32 bit, and its gradient.
             each = _FULL if settings.fused_kernels else framework.bytes_per_logit
-            return vocabulary * _HALF + gathered, chunk * each + head
+            return heads * vocabulary * _HALF + gathered, chunk * each + head
         case "fused":
             return gathered, chunk * framework.bytes_per_logit + head

@@ -8,7 +8,7 @@ from functools import reduce
 from math import inf
 from typing import get_args
 
-from service.core.architecture.sharding import trained_layer_counts
+from service.core.architecture.sharding import stage_layers
 from service.core.deployment import Deployment
 from service.core.elementwise import Label, Number, Truth, both, label, maximum, minimum
 from service.core.interval import (
@@ -237,7 +237,7 @@ def training_memory(
         # The host's memory is its own: states cannot be paged out to it.
         settings = settings.kept_whole
     pipeline = deployment.parallelism.pipeline
-    layers = trained_layer_counts(deployment.architecture.layer_count, pipeline)
+    layers = stage_layers(deployment.architecture, deployment.parallelism)
     # Earlier stages hold more micro-batches, the deepest more layers, the last the logits.
     decisive = {0, layers.index(max(layers)), pipeline - 1}
     stages = [

@@ -121,6 +121,7 @@ class TrainingSettings:
     prompt and prefix tuning, blocks of BOFT (``boft_block_size`` squared, ``boft_factors`` times
     over), or norms. Adapters are held in ``adapter_bytes`` an element, those of activations but at
     least 16 bit if None, and may have dropout of their own.
+    ``prediction_layers`` predict tokens further ahead, beside those of the model.
     ``gradient_bytes`` and ``optimizer_state_bytes`` are the size of one element [B];
     ``gradient_sum_bytes`` that of a second copy in which micro-batches are summed, 0 without.
     With ``optimizer_in_backward`` each tensor is updated as soon as its gradient is there.
@@ -161,6 +162,7 @@ class TrainingSettings:
     virtual_tokens: int = 20
     boft_block_size: int = 4
     boft_factors: int = 1
+    prediction_layers: int = 0
     optimizer: Optimizer = "adamw"
     optimizer_state_bytes: float = 4.0
     optimizer_rank: int = 128

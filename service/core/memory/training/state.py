@@ -22,7 +22,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from service.core.architecture.model import ModelArchitecture
-from service.core.architecture.sharding import kv_heads, rank_shape, trained_layer_counts
+from service.core.architecture.sharding import kv_heads, rank_shape, stage_layers
 from service.core.architecture.tensors import Tensor, TensorClass
 from service.core.deployment import Parallelism, Precision
 from service.core.memory.training.adapters import (
@@ -145,7 +145,7 @@ def stage_state(
 
     ``wide_tables`` says whether embeddings keep states in 32 bit under optimizers of 8 bits.
     """
-    layers = trained_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
+    layers = stage_layers(architecture, parallelism)[stage]
     counts = _Counts(settings, wide_tables)
     weights = counts.weights_bytes
     # Adapters stay in 16 bit where products run in fewer.
@@ -221,7 +221,7 @@ def _count_inputs(
     bits: float,
 ) -> None:
     """Count what is trained beside no matrix: virtual tokens, and what adapters share."""
-    layers = trained_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
+    layers = stage_layers(architecture, parallelism)[stage]
     share = layers / architecture.layer_count
     ranks = float(parallelism.data * parallelism.context)
     table = architecture.embedding[0]

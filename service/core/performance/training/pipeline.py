@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from service.core.architecture.sharding import PIPELINE_ENDS, trained_layer_counts
+from collections.abc import Sequence
+
+from service.core.architecture.sharding import PIPELINE_ENDS
 from service.core.elementwise import Number
 from service.core.memory.training.settings import TrainingSettings
 
@@ -22,22 +24,21 @@ def fills_stages(layers: int, stages: int, virtual_stages: int) -> bool:
     return stages > 1 and (layers % parts == 0 or (layers + PIPELINE_ENDS) % parts == 0)
 
 
-def slowest_stage_ratio(layers: int, stages: int, head_ratio: float) -> float:
+def slowest_stage_ratio(layers: Sequence[int], head_ratio: float) -> float:
     """Time of the stage with most to do over that of the average stage [-].
 
     Parameters
     ----------
-    layers, stages
-        Layers of the model and stages of the pipeline, divided as
-        :func:`~service.core.architecture.sharding.trained_layer_counts` says.
+    layers
+        Layers of each stage.
     head_ratio
         Share of the model's products that are the head's, which the last stage has [-].
     """
+    stages = len(layers)
     if stages == 1:
         return 1.0
-    counts = trained_layer_counts(layers, stages)
-    layer_ratio = (1.0 - head_ratio) / layers
-    return stages * max(max(counts) * layer_ratio, counts[-1] * layer_ratio + head_ratio)
+    layer_ratio = (1.0 - head_ratio) / sum(layers)
+    return stages * max(max(layers) * layer_ratio, layers[-1] * layer_ratio + head_ratio)
 
 
 def filling_ratio(settings: TrainingSettings, stages: int) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from service.core.architecture.sharding import stage_layers
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
 from service.core.lightweight import lightweight
@@ -211,9 +212,8 @@ def training_step(
     share = steps / stages
     compute_s = share * (micro.matrix_s + micro.attention_s + micro.elementwise_s)
     messages_s, overhead_s = share * micro.messages_s, share * micro.waiting_s
-    slowest_ratio = slowest_stage_ratio(
-        deployment.architecture.layer_count, stages, work.head_ratio
-    )
+    layers = stage_layers(deployment.architecture, parallelism)
+    slowest_ratio = slowest_stage_ratio(layers, work.head_ratio)
     filling = filling_ratio(settings, stages)
     bubble_s = pipeline_wait_s(micro.total_s, steps, stages, filling, slowest_ratio)
 

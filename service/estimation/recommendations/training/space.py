@@ -45,7 +45,7 @@ from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.software import resolve_framework
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.overheads import training_memory_overheads
-from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
+from service.estimation.training.setup import TRAINABLE, filled_in, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
 
@@ -252,7 +252,9 @@ def variants(
     Optimizer states may lie in a memory ``tier``.
     """
     run = request.trained
-    base = training_settings(settings_of(run), release.generation, recipes)
+    asked = settings_of(run)
+    base = training_settings(asked, release.generation, recipes)
+    predicted = filled_in(asked, recipes, architecture).prediction_layers or 0
     places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
     offloads = [
         Offload(optimizer=place, tier=tier if place == "tier" else None)
@@ -270,6 +272,7 @@ def variants(
                             settings = replace(
                                 base,
                                 method=method,
+                                prediction_layers=predicted if method == "full" else 0,
                                 optimizer=optimizer,
                                 activation_checkpointing=checkpointing,
                                 zero_stage=zero_stage,
