@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -28,9 +29,10 @@ from service.api.http.problems import none_of
 from service.api.http.queries import flat_fields, query_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
-from service.api.portal.images import image
+from service.api.portal.images import beside_service
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import style_of
+from service.charts.rendering import rendered
 from service.estimation.charts.answers import ChartAnswer, ChartFindings, VegaLiteChart
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.kinds import CHART_KINDS
@@ -122,8 +124,13 @@ async def _image(http: HttpRequest, drawing: _Drawing, form: Literal["svg", "png
     if kept is None:
         shown, specification = await beside(http, drawing.chart)
         written = orjson.dumps(specification).decode()
-        ratio = drawing.request.style.pixel_ratio
-        kept = await image(http, written, form, shown["title"], shown["description"], ratio)
+        style = drawing.request.style
+        draw = partial(
+            rendered,
+            *(written, form, shown["title"], shown["description"]),
+            *(style.width_px, style.pixel_ratio),
+        )
+        kept = await beside_service(http, draw, "the chart")
         _IMAGES[key] = kept
     return kept
 

@@ -13,6 +13,7 @@ from service.charts.frame import (
     Unit,
     axis_title,
     axis_unit,
+    beside_labels_px,
     label_characters,
     label_px,
     linear,
@@ -128,7 +129,14 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         "encoding": {"x": {"field": "y", **across}},
     }
     layer = {"data": {"values": ends}, "layer": [bars, *figures]}
-    return specification(answer, style, 34 * max(len(order), 1), [layer, as_asked], legend=_ENDS)
+    return specification(
+        answer,
+        style,
+        34 * max(len(order), 1),
+        [layer, as_asked],
+        beside_px=beside_labels_px(line for label in order for line in label.split(_BREAK)),
+        legend=_ENDS,
+    )
 
 
 def _stacked(
@@ -171,7 +179,7 @@ def _stacked(
                 "x": {"field": "start", **across},
                 "x2": {"field": "end"},
                 "y": labels,
-                "color": _colours([(_words(name), colour) for name, colour in colours]),
+                "color": _colours([(part_in_words(name), colour) for name, colour in colours]),
             },
         }
     ]
@@ -217,7 +225,12 @@ def _stacked(
         )
     height_px = bar_px * max(len(order), 1)
     return specification(
-        answer, style, height_px, layers, legend=[_words(name) for name, _ in colours]
+        answer,
+        style,
+        height_px,
+        layers,
+        beside_px=beside_labels_px(label[:most] for label in order),
+        legend=[part_in_words(name) for name, _ in colours],
     )
 
 
@@ -251,7 +264,7 @@ def _end_to_end(
             found.append(
                 {
                     **row,
-                    "series": _words(name),
+                    "series": part_in_words(name),
                     "start": start,
                     "end": end,
                     "middle": (start + end) / 2.0,
@@ -368,5 +381,6 @@ def _colours(named_colours: Sequence[tuple[str, str]]) -> dict[str, Any]:
     }
 
 
-def _words(name: str) -> str:
+def part_in_words(name: str) -> str:
+    """A part of memory as people call it; what is no part of memory keeps its name."""
     return _NAMES.get(name, name)

@@ -12,6 +12,7 @@ from service.charts.frame import (
     Unit,
     axis_title,
     axis_unit,
+    beside_labels_px,
     linear,
     logarithmic,
     named,
@@ -27,12 +28,11 @@ _OPERATOR_COLOURS = tuple(
 _ROOF = "roof, "
 #: Series of the best point within a limit, and of the load that was asked for.
 _BEST, _HERE = "best that meets the limit", "you are here"
+_RINGS = {_BEST: "circle", _HERE: "diamond"}
 #: A level this many times above a curve is shown on a logarithmic scale with it.
 _FAR_ABOVE = 3.0
 #: Shares of the axes by which points are apart whose names do not run into each other.
 _APART_RATIO = 0.06
-#: Shares of the axes beyond which a name below a point, or right of it, would leave the plot.
-_LOW_RATIO, _RIGHT_RATIO = 0.08, 0.75
 #: Spread of figures beyond which a logarithmic scale shows them better.
 _LOGARITHMIC_FROM = 20.0
 
@@ -102,7 +102,7 @@ def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
             ],
         },
     ]
-    return specification(answer, style, _PLOT_PX, layers, legend=operators)
+    return specification(answer, style, _PLOT_PX, layers, _beside_px(y), legend=operators)
 
 
 def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -165,21 +165,36 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
             },
         ],
     }
-    rings = [
-        {
-            "data": {"values": ringed},
-            "mark": {
-                "type": "point",
-                "shape": shape,
-                "color": style.theme.lines[1],
-                "size": 260,
-                "strokeWidth": 3,
-                "opacity": 1.0,
+    ringed = [*best, *here]
+    shapes = [name for name in (_BEST, _HERE) if any(row["series"] == name for row in ringed)]
+    rings = {
+        "data": {"values": ringed},
+        "mark": {
+            "type": "point",
+            "color": style.theme.lines[1],
+            "size": 260,
+            "strokeWidth": 3,
+            "opacity": 1.0,
+        },
+        "encoding": {
+            "x": x,
+            "y": y,
+            "shape": {
+                "field": "series",
+                "type": "nominal",
+                "scale": {"domain": shapes, "range": [_RINGS[name] for name in shapes]},
+                # More in flight is further up and right: there are no points in that corner.
+                "legend": {
+                    "orient": "top-left",
+                    "columns": 1,
+                    "symbolStrokeColor": style.theme.lines[1],
+                    "symbolFillColor": "transparent",
+                    "symbolStrokeWidth": 2,
+                    "labelColor": style.theme.ink,
+                },
             },
-            "encoding": {"x": x, "y": y},
-        }
-        for ringed, shape in ((best, "circle"), (here, "diamond"))
-    ]
+        },
+    }
     over_left = {"align": "right", "dx": -8, "dy": -8}
     beside = [row for row in curve if row["label"] not in [one["label"] for one in here]]
     return specification(
@@ -189,33 +204,12 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
         [
             *feasible,
             line,
-            *rings,
+            *([rings] if ringed else []),
             _labels(_apart([*beside, *here], x, y), x, y, "label", over_left),
-            *(
-                _labels(
-                    here,
-                    x,
-                    y,
-                    "series",
-                    {**_beside_here(here[0], x, y), "fontWeight": "bold", **halo},
-                )
-                for halo in ({"stroke": style.theme.background, "strokeWidth": 4}, {})
-                if here
-            ),
             *(_level_line(one, y, style) for one in trained),
         ],
+        _beside_px(y),
     )
-
-
-def _beside_here(here: Mapping[str, Any], x: Encoding, y: Encoding) -> Encoding:
-    """Where the name of the point that was asked about stands: on the side that has room for it."""
-    low = _along(y["scale"], here["y"]) < _LOW_RATIO
-    right = _along(x["scale"], here["x"]) > _RIGHT_RATIO
-    return {
-        "align": "right" if right else "left",
-        "dx": -14 if right else 14,
-        "dy": -26 if low else 10,
-    }
 
 
 def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -251,7 +245,7 @@ def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         for one in answer["limits"]
         if one["at"]["low"] / x_unit.size <= last
     ]
-    return specification(answer, style, 260, [*crossings, drawn], legend=names)
+    return specification(answer, style, 260, [*crossings, drawn], _beside_px(y), legend=names)
 
 
 def lines_over_years(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -278,7 +272,7 @@ def lines_over_years(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
             },
         ],
     }
-    return specification(answer, style, _PLOT_PX, [drawn], legend=names)
+    return specification(answer, style, _PLOT_PX, [drawn], _beside_px(y), legend=names)
 
 
 def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -323,7 +317,7 @@ def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         },
         _labels(chosen, x, y, "named", {"align": "left", "dx": 8, "dy": -8}),
     ]
-    return specification(answer, style, _PLOT_PX, layers, legend=names)
+    return specification(answer, style, _PLOT_PX, layers, _beside_px(y), legend=names)
 
 
 def _axes(
@@ -354,6 +348,12 @@ def _axes(
             }
         )
     return found[0], found[1]
+
+
+def _beside_px(y: Encoding) -> float:
+    """About how much the vertical axis takes [px]."""
+    labels = (f"{end:,.0f}" if end >= 100.0 else f"{end:.2g}" for end in y["scale"]["domain"])
+    return beside_labels_px(labels, len(y["title"]))
 
 
 def _powers_of_ten(least: float, most: float) -> list[float]:

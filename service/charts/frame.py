@@ -21,6 +21,8 @@ _SPREADS = "Thin lines and bands show 90 % intervals."
 _TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.0, 6.5
 #: Likewise of labels, on average: most are small letters [px].
 _LABEL_CHARACTER_PX = 5.9
+#: Ticks with room on both sides, and a line of the title of a vertical axis [px].
+_TICKS_PX, _TITLE_LINE_PX = 9, 15
 #: What stands beside the name of an entry of the legend: its symbol, and room on both sides [px].
 _LEGEND_SYMBOL_PX = 34
 PADDING_PX = 12
@@ -106,6 +108,12 @@ def label_px(width_px: int) -> int:
     return min(int(width_px * _LABEL_RATIO), _MOST_LABEL_PX)
 
 
+def beside_labels_px(labels: Iterable[str], title_lines: int = 0) -> float:
+    """About the room that an axis takes beside the marks: ticks, labels, and lines of a title."""
+    longest = max(map(len, labels), default=0)
+    return _TICKS_PX + longest * _LABEL_CHARACTER_PX + title_lines * _TITLE_LINE_PX
+
+
 def rows(
     line: Mapping[str, Any], y_unit: Unit, x_unit: Unit | None = None, **added: Any
 ) -> list[dict[str, Any]]:
@@ -155,6 +163,7 @@ def specification(
     style: Style,
     plot_px: int,
     layers: Sequence[Mapping[str, Any]],
+    beside_px: float = 0.0,
     legend: Sequence[str] = (),
     note: str = _SPREADS,
 ) -> dict[str, Any]:
@@ -170,6 +179,8 @@ def specification(
         Height of the marks themselves, if the style does not give that of the whole [px].
     layers
         Marks with their data and encodings.
+    beside_px
+        About how much stands left of the marks [px]; 0 where nothing does.
     legend
         Names in the legend below the marks.
     note
@@ -184,17 +195,13 @@ def specification(
     told = _tooltip(answer)
     titles = _lines([title], style, _TITLE_CHARACTER_PX)
     below = _lines([subtitle, *([note] if spread else [])], style, _SUBTITLE_CHARACTER_PX)
-    beside_px = label_px(style.width_px)
     column_px = _LEGEND_SYMBOL_PX + _SUBTITLE_CHARACTER_PX * max(map(len, legend), default=1)
-    columns = max(int((style.width_px - beside_px // 2) // column_px), 1)
+    columns = max(int((style.width_px - label_px(style.width_px) // 2) // column_px), 1)
     return {
         "$schema": SCHEMA,
         "title": {"text": titles, "subtitle": below},
         "description": f"{answer['title']}. {answer['description']}",
-        "width": style.width_px,
-        "height": style.height_px or plot_px,
-        # A height that is as it comes is laid out once; one that is given takes a second time.
-        "autosize": {"type": "fit" if style.height_px else "fit-x", "contains": "padding"},
+        **_size(style, plot_px, beside_px),
         "padding": PADDING_PX,
         "layer": [_pointed_at(layer, told) for layer in layers],
         "config": config(
@@ -208,6 +215,19 @@ def specification(
             "sources": answer["sources"],
         },
     }
+
+
+def _size(style: Style, plot_px: int, beside_px: float) -> dict[str, Any]:
+    """Width and height of the marks, or of the whole where its height is given.
+
+    A renderer lays a whole of a given size out twice, and finding out how wide words are is what
+    takes longest: without a given height, marks get the width that is left, laid out once.
+    """
+    if style.height_px:
+        size = {"width": style.width_px, "height": style.height_px}
+        return {**size, "autosize": {"type": "fit", "contains": "padding"}}
+    width_px = style.width_px - 2 * PADDING_PX - round(beside_px)
+    return {"width": width_px, "height": plot_px, "autosize": "pad"}
 
 
 def _limit_px(texts: Iterable[str], most_px: int) -> int:

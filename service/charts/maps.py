@@ -35,7 +35,8 @@ def impacts_map(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         for row, point in zip(rows(line, unit), line["points"], strict=True)
     ][::-1]
     impacts = [row["y"] for row in shown]
-    logarithmic = min(impacts) > 0.0 and max(impacts) > _LOGARITHMIC_FROM * min(impacts)
+    least, most = min(impacts), max(impacts)
+    logarithmic = least > 0.0 and most > _LOGARITHMIC_FROM * least
     width_px = style.width_px
     colour = {
         "field": "y",
@@ -48,7 +49,8 @@ def impacts_map(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
             "gradientLength": min(width_px // 2, 320),
             "gradientThickness": 10,
             "format": SHORT,
-            "tickCount": 5,
+            # More than these would touch each other on a phone.
+            "values": [least, (least * most) ** 0.5 if logarithmic else (least + most) / 2.0, most],
         },
     }
     place = {

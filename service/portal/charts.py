@@ -9,15 +9,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.answers import Interval
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.kinds import CHART_KINDS
 from service.estimation.charts.requests import StyleRequest
-from service.estimation.charts.series import unit_in_words
-from service.estimation.formatting import number
 from service.estimation.references import Request
 from service.estimation.rejection import Rejected
 from service.estimation.requests import DeploymentRequest
+from service.portal.chart_tables import chart_table
 from service.portal.questions import PageRequest
 from service.portal.rendering import rendered
 from service.portal.training_questions import TrainingPageRequest
@@ -34,8 +32,6 @@ _FIRST = (
     *("throughput-latency", "roofline"),
     *("impacts-by-region", "impacts-map"),
 )
-#: Kinds whose points are places.
-_OF_PLACES = frozenset({"impacts-by-region", "impacts-map"})
 #: Kinds that show a deployment, in the order of the page.
 _SHOWN = sorted(
     (id_ for id_, kind in CHART_KINDS.items() if issubclass(kind.request, DeploymentRequest)),
@@ -121,8 +117,10 @@ def deployment_fields(kind: str, request: PageRequest) -> dict[str, Any]:
     estimate = request.estimate
     names = ["model", "precision", "accelerator", "accelerator_count", "parallelism", "workload"]
     names += ["region"] if _is_placed(kind) else []
-    shown = {"shown": _RANKED} if kind == "impacts-by-region" else {}
-    return {name: getattr(estimate, name) for name in names} | shown
+    more: dict[str, Any] = {"shown": _RANKED} if kind == "impacts-by-region" else {}
+    if kind == "sensitivity" and estimate.region is None:
+        more = {"figure": "it_energy_per_request_wh"}
+    return {name: getattr(estimate, name) for name in names} | more
 
 
 def training_fields(request: TrainingPageRequest) -> dict[str, Any]:
@@ -132,12 +130,16 @@ def training_fields(request: TrainingPageRequest) -> dict[str, Any]:
     return {name: getattr(estimate, name) for name in names} | {"phases": "both"}
 
 
+def shown_kinds(asked: type[PictureRequest | TrainingPictureRequest]) -> list[str]:
+    """Kinds of charts that pages show of a deployment, or of a training run."""
+    return _SHOWN_OF_TRAINING if issubclass(asked, TrainingPictureRequest) else _SHOWN
+
+
 def chart_request(
     kind: str, request: PictureRequest | TrainingPictureRequest
 ) -> tuple[ChartKind, Request] | None:
     """The chart that a picture is of; None where the page shows none of that kind."""
-    trained = isinstance(request, TrainingPictureRequest)
-    if kind not in (_SHOWN_OF_TRAINING if trained else _SHOWN):
+    if kind not in shown_kinds(type(request)):
         return None
     fields = (
         training_fields(request)
@@ -152,12 +154,12 @@ def chart_request(
 def chart_page(
     kind: str, request: PictureRequest | TrainingPictureRequest, snapshot: CatalogSnapshot
 ) -> str:
-    """The page of one chart: to look into, in words, and as a table.
+    """The page of one chart that pages show: to look into, in words, and as a table.
 
     Raises
     ------
     KeyError
-        If the page shows none of that kind.
+        If pages show none of that kind.
     Rejected
         If it cannot be drawn of what is asked.
     """
@@ -176,7 +178,6 @@ def chart_page(
         f"{folder}charts/{kind}?{query}",
     )
     finding, _, subject = findings["title"].partition(": ")
-    heads, rows = _table(findings, "Place" if kind in _OF_PLACES else "At")
     return rendered(
         "chart.html",
         up=up,
@@ -186,8 +187,7 @@ def chart_page(
         finding=finding,
         subject=subject,
         one=shown,
-        heads=heads,
-        rows=rows,
+        table=chart_table(kind, findings),
         back=f"{'training' if trained else './'}?{query}",
     )
 
@@ -209,41 +209,6 @@ def chart_rows(
                     row |= {f"{head} {end}": one[name][end] for end in ("low", "high")}
             found.append(row)
     return found
-
-
-def _table(findings: Mapping[str, Any], first: str) -> tuple[list[str], list[list[str]]]:
-    """The figures of a chart as a table to read, with units in its heads."""
-    shown = [
-        (name, axis)
-        for name, axis in (("x", findings["x_axis"]), ("y", findings["y_axis"]))
-        if axis is not None
-    ]
-    rows = []
-    for line in findings["series"]:
-        for one in line["points"]:
-            cells = [one.get("name", one["label"]), line["name"]]
-            for name, _ in shown:
-                figure = one[name]
-                cells.append("" if figure is None else _in_words(figure))
-            rows.append(cells)
-    heads = [first, "Series", *(_head(axis["name"], axis["unit"]) for _, axis in shown)]
-    if len(findings["series"]) == 1:
-        heads.remove("Series")
-        rows = [[row[0], *row[2:]] for row in rows]
-    return heads, rows
-
-
-def _head(name: str, unit: str) -> str:
-    return f"{name[0].upper()}{name[1:]} [{unit_in_words(unit)}]"
-
-
-def _in_words(figure: Interval) -> str:
-    ends = (
-        ""
-        if figure["low"] == figure["high"]
-        else (f" ({number(figure['low'])} … {number(figure['high'])})")
-    )
-    return f"{number(figure['value'])}{ends}"
 
 
 def _picture(

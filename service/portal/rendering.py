@@ -125,6 +125,22 @@ def form(
     fields: Mapping[str, Any], errors: Iterable[FieldError], snapshot: CatalogSnapshot
 ) -> dict[str, Any]:
     """What forms need: what was given, what is wrong with it, and what can be chosen."""
+    return {
+        "fields": fields,
+        "errors": told_errors(fields, errors, snapshot),
+        "options": options(snapshot),
+        "picked": {
+            name: _picked(name, fields[name], snapshot)
+            for name in fields
+            if name.partition("_")[0] in COLLECTION_OF and name.removesuffix("_count") == name
+        },
+    }
+
+
+def told_errors(
+    fields: Mapping[str, Any], errors: Iterable[FieldError], snapshot: CatalogSnapshot
+) -> list[dict[str, Any]]:
+    """What is wrong, by the names of fields as people read them, with links that repair it."""
     listed = []
     for error in errors:
         name, said = field_of(error.pointer, fields), _detail(error, fields)
@@ -137,16 +153,7 @@ def form(
                 "repairs": _repairs(name, meant, fields, snapshot),
             }
         )
-    return {
-        "fields": fields,
-        "errors": listed,
-        "options": options(snapshot),
-        "picked": {
-            name: _picked(name, fields[name], snapshot)
-            for name in fields
-            if name.partition("_")[0] in COLLECTION_OF and name.removesuffix("_count") == name
-        },
-    }
+    return listed
 
 
 def _repairs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.backends import BACKENDS
@@ -25,7 +26,7 @@ from service.portal.figures import sections, table
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS, workload_options
 from service.portal.places import PLACES, place_words
 from service.portal.questions import DEFAULTS, LAYOUT, PRESETS, ModelQuestion, PageRequest
-from service.portal.rendering import form, rendered, sources
+from service.portal.rendering import form, rendered, sources, told_errors
 from service.portal.why import why
 from service.reports.recommendation import INFERENCE_TERMS, recommendation_document
 
@@ -118,9 +119,34 @@ def embedded(request: PageRequest, snapshot: CatalogSnapshot) -> str:
     )
 
 
-def refused_embedded(errors: Iterable[FieldError]) -> str:
+def refused_embedded(
+    given: Mapping[str, str], errors: Iterable[FieldError], snapshot: CatalogSnapshot
+) -> str:
     """The frame when there is nothing to show in it."""
-    return rendered("refused_embed.html", errors=list(errors))
+    return rendered("refused_embed.html", errors=told_errors(given, errors, snapshot))
+
+
+def refused_reading(
+    given: Mapping[str, str],
+    errors: Iterable[FieldError],
+    snapshot: CatalogSnapshot,
+    *,
+    page: str = "./",
+    up: str = "",
+) -> str:
+    """A page without a form when there is nothing to show on it.
+
+    ``page`` is where the question can be changed, and ``up`` leads from here to the front page.
+    """
+    return rendered(
+        "refused_reading.html",
+        up=up,
+        here="",
+        title="This cannot be answered",
+        trail=(),
+        errors=told_errors(given, errors, snapshot),
+        back=f"{page}?{urlencode(given)}",
+    )
 
 
 def framed(request: PageRequest, embed_url: str, most_width_px: int, most_height_px: int) -> Frame:

@@ -111,7 +111,7 @@ async def test_a_chart_is_drawn_once_for_all_who_ask_the_same(client, monkeypatc
     async def drawn_again(*asked):
         return b"<svg/>"
 
-    monkeypatch.setattr("service.api.charts.image", drawn_again)
+    monkeypatch.setattr("service.api.charts.beside_service", drawn_again)
     assert (await client.get(link)).content == first.content
     assert (await client.get(link + "&theme=dark")).content == b"<svg/>"
 

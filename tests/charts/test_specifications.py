@@ -49,7 +49,7 @@ def data_rows(layer: Any) -> list[dict[str, Any]]:
 def test_images_are_drawn_and_described(kind, theme, packaged_snapshot):
     answer = shown(kind, packaged_snapshot)
     written = json.dumps(drawn(kind, answer, theme))
-    svg = rendered(written, "svg", answer["title"], answer["description"], 1.0).decode()
+    svg = rendered(written, "svg", answer["title"], answer["description"], 640, 1.0).decode()
     assert svg.startswith('<svg role="img" aria-labelledby=')
     assert "<title id=" in svg
     assert answer["description"].split(".")[0].replace("&", "&amp;") in svg
@@ -62,7 +62,7 @@ def test_images_are_drawn_and_described(kind, theme, packaged_snapshot):
 def test_a_png_has_the_pixels_asked_for(packaged_snapshot):
     answer = shown("memory-breakdown", packaged_snapshot)
     written = json.dumps(drawn("memory-breakdown", answer, width_px=400))
-    png = rendered(written, "png", "", "", 2.0)
+    png = rendered(written, "png", "", "", 400, 2.0)
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(png[16:20], "big") == 800
 

@@ -7,8 +7,6 @@ chart takes too long.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Literal
 
 from anyio import BrokenWorkerProcess, CapacityLimiter, fail_after, to_process
 from starlette.requests import Request as HttpRequest
@@ -16,30 +14,9 @@ from starlette.requests import Request as HttpRequest
 from service.api.http.needs import need
 from service.api.http.problems import Problem
 from service.api.http.state import shared
-from service.charts.rendering import rendered
 
 _LIMITERS: dict[int, CapacityLimiter] = {}
 _RETRY_AFTER_S = "2"
-
-
-async def image(
-    http: HttpRequest,
-    specification: str,
-    form: Literal["svg", "png"],
-    title: str,
-    description: str,
-    ratio: float,
-) -> bytes:
-    """A specification as an image; see :func:`service.charts.rendering.rendered`.
-
-    Raises
-    ------
-    Problem
-        If that takes longer than the settings allow, waiting for others included (503), or what
-        draws is not installed (501).
-    """
-    draw = partial(rendered, specification, form, title, description, ratio)
-    return await beside_service(http, draw, "the chart")
 
 
 async def beside_service(http: HttpRequest, draw: Callable[[], bytes], what: str) -> bytes:

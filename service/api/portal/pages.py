@@ -48,6 +48,7 @@ from service.portal.charts import (
     chart_page,
     chart_request,
     chart_rows,
+    shown_kinds,
 )
 from service.portal.comparison import ComparePageRequest
 from service.portal.place_map import PlaceRequest, TrainingPlaceRequest
@@ -184,11 +185,7 @@ async def suggested(http: HttpRequest, collection: str) -> Response:
 async def embedded(http: HttpRequest) -> Response:
     """The same in short, for frames of other sites."""
     ancestors = " ".join(shared(http).settings.embed_origins) or "'none'"
-
-    def refuse(_: Any, errors: Iterable[FieldError], __: CatalogSnapshot) -> str:
-        return views.refused_embedded(errors)
-
-    return await _shown(http, PageRequest, views.embedded, refuse, ancestors)
+    return await _shown(http, PageRequest, views.embedded, views.refused_embedded, ancestors)
 
 
 @router.get("/estimate.csv")
@@ -253,13 +250,14 @@ async def training_pdf(http: HttpRequest) -> Response:
 @router.get("/share")
 async def share(http: HttpRequest) -> Response:
     """What can be taken away of an estimate."""
-    return await _share(http, PageRequest, sharing.share_page)
+    return await _share(http, PageRequest, sharing.share_page, "./")
 
 
 @router.get("/training-share")
 async def training_share(http: HttpRequest) -> Response:
     """Likewise of a training run."""
-    return await _share(http, TrainingPageRequest, training_sharing.training_share_page)
+    show = training_sharing.training_share_page
+    return await _share(http, TrainingPageRequest, show, "training")
 
 
 @router.get("/preview.png")
@@ -289,13 +287,13 @@ async def training_picture(http: HttpRequest, kind: str) -> Response:
 @router.get("/charts/{kind}")
 async def chart(http: HttpRequest, kind: str) -> Response:
     """A chart of a deployment, to look into, with its data."""
-    return await _chart(http, kind, PictureRequest)
+    return await _chart(http, kind, PictureRequest, "./", "../")
 
 
 @router.get("/training/charts/{kind}")
 async def training_chart(http: HttpRequest, kind: str) -> Response:
     """A chart of a training run, to look into, with its data."""
-    return await _chart(http, kind, TrainingPictureRequest)
+    return await _chart(http, kind, TrainingPictureRequest, "training", "../../")
 
 
 @router.get("/portal/{name}")
@@ -316,10 +314,7 @@ async def _map(http: HttpRequest, model: type[Any], page: str, address: str) -> 
     def show(request: Any, snapshot: CatalogSnapshot) -> str:
         return place_map.map_page(request, snapshot, page=page, address=address, view=request.view)
 
-    def refuse(_: Any, errors: Iterable[FieldError], __: CatalogSnapshot) -> str:
-        return views.refused_embedded(errors)
-
-    return await _shown(http, model, show, refuse)
+    return await _shown(http, model, show, partial(views.refused_reading, page=page or "./"))
 
 
 def _answers(show: Callable[..., str], refuse: Callable[..., str]) -> tuple[Any, Any]:
@@ -372,12 +367,11 @@ async def _estimate_report(
     return Response(content, media_type="application/pdf", headers=_named(name))
 
 
-async def _share(http: HttpRequest, model: type[Any], show: Callable[..., str]) -> Response:
+async def _share(
+    http: HttpRequest, model: type[Any], show: Callable[..., str], page: str
+) -> Response:
     """The page of what can be taken away."""
-
-    def refuse(_: Any, errors: Iterable[FieldError], __: CatalogSnapshot) -> str:
-        return views.refused_embedded(errors)
-
+    refuse = partial(views.refused_reading, page=page)
     shown = partial(show, home=str(http.base_url))
     # The preview of the frame is one.
     return await _shown(http, model, shown, refuse, frames="frame-src 'self'; ")
@@ -410,18 +404,12 @@ async def _picture(http: HttpRequest, kind: str, model: type[Any]) -> Response:
     )
 
 
-async def _chart(http: HttpRequest, kind: str, model: type[Any]) -> Response:
+async def _chart(http: HttpRequest, kind: str, model: type[Any], page: str, up: str) -> Response:
     """A chart's own page."""
-    request, snapshot = await _asked(http, model)
-    if chart_request(kind, request) is None:
+    if kind not in shown_kinds(model):
         raise Problem("not-found", "no such chart")
-    tag = entity_tag(snapshot, http.url.path, request.model_dump_json())
-
-    async def make() -> Response:
-        text = await beside(http, lambda: chart_page(kind, request, snapshot))
-        return HTMLResponse(text, headers={"Content-Security-Policy": _POLICY + "'none'"})
-
-    return await confirmed_or_awaited(http, tag, make)
+    refuse = partial(views.refused_reading, page=page, up=up)
+    return await _shown(http, model, partial(chart_page, kind), refuse)
 
 
 def spreadsheet(rows: Rows, name: str) -> Response:

@@ -10,6 +10,7 @@ from service.catalog.derived import derived
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import Style
 from service.estimation.charts.answers import ChartFindings
+from service.estimation.formatting import Units, shown_in
 from service.estimation.references import Request
 
 #: Charts that are kept: those of a few pages.
@@ -56,4 +57,6 @@ class _Asked:
 
 @derived(_MOST_KEPT)
 def _findings(snapshot: CatalogSnapshot, asked: _Asked) -> ChartFindings:
-    return asked.use_case(asked.request, snapshot)
+    # Kept for everyone, whatever units the one who asks first reads: pictures are in these.
+    with shown_in(Units()):
+        return asked.use_case(asked.request, snapshot)

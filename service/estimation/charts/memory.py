@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.charts.bars import memory_breakdown
+from service.charts.bars import memory_breakdown, part_in_words
 from service.core.interval import exact
 from service.estimation.charts.answers import ChartFindings
 from service.estimation.charts.kind import ChartKind
@@ -23,13 +23,6 @@ from service.estimation.verdict.names import deployment_name
 
 #: Parts of memory, in the order in which they are stacked.
 PARTS = ("weights", "gradients", "optimizer", "kv_cache", "activations", "logits", "runtime")
-#: What pages call some of them.
-_NAMES = {
-    "kv_cache": "KV cache",
-    "activations": "working memory",
-    "optimizer": "optimizer states",
-    "runtime": "engine and driver",
-}
 
 
 class MemoryChartRequest(DeploymentRequest):
@@ -121,12 +114,12 @@ def _told(phase: str, memory: Mapping[str, Any]) -> str:
     }
     largest = max(parts, key=lambda part: parts[part])
     total = memory["total_bytes"]
-    listed = ", ".join(f"{_NAMES.get(part, part)} {gigabytes(n)}" for part, n in parts.items())
+    listed = ", ".join(f"{part_in_words(part)} {gigabytes(n)}" for part, n in parts.items())
     return (
         f"{phase.capitalize()} takes {gigabytes(total['value'])} "
         f"({gigabytes(total['low'])} to {gigabytes(total['high'])}) of "
         f"{gigabytes(memory['capacity_bytes'])} and {'fits' if memory['fits'] else 'does not fit'}:"
-        f" {listed}. The largest part is {_NAMES.get(largest, largest)}."
+        f" {listed}. The largest part is {part_in_words(largest)}."
     )
 
 

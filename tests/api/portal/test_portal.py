@@ -642,6 +642,26 @@ async def test_charts_have_pages_of_their_own_and_data_to_take(client):
     assert (await client.get("/charts/pareto-front")).status_code == 404
 
 
+async def test_what_pages_without_a_form_cannot_answer_leads_to_the_question(client):
+    for path in ("/charts/roofline", "/training/charts/memory-breakdown", "/share", "/places"):
+        assert "How many: " in (await client.get(f"{path}?accelerator_count=0")).text
+        refused = await client.get(f"{path}?model=lama-3.1-8b")
+        assert refused.status_code == 422
+        page = Page(refused.text)
+        assert page.well_formed
+        assert "Model: " in refused.text
+        links = [link["href"] for link in page.all("a")]
+        assert any(link.startswith("?") and "Llama-3.1-8B" in link for link in links)
+        asked = "training?" if path.startswith("/training") else "./?"
+        assert any(f"{asked}model=lama" in link for link in links)
+
+
+async def test_without_a_place_the_sensitivity_of_energy_is_shown(client):
+    shown = await client.get("/charts/sensitivity?model=llama-3.1-8b")
+    assert shown.status_code == 200
+    assert "energy per request" in shown.text
+
+
 async def test_a_link_with_a_region_draws_charts_that_need_none(client):
     asked = "model=llama-3.1-8b&accelerator=l40s&region=SE"
     for kind in ("memory-breakdown", "roofline", "throughput-latency"):

@@ -38,6 +38,13 @@ async def test_memory_and_money_come_in_what_was_asked(client):
     assert not any("memory_unit" in link or "per_usd" in link for link in links)
 
 
+async def test_charts_say_memory_as_their_pictures_do(client):
+    asked = f"{_ASKED}&output_tokens=222"
+    chosen, usual = [(await client.get(f"{asked}{more}")).text for more in ("&memory_unit=GiB", "")]
+    assert re.search(r"<h3>Inference fits with [\d.]+ GB ", chosen)
+    assert re.search(r"<h3>Inference fits with [\d.]+ GB ", usual)
+
+
 async def test_a_currency_needs_a_rate(client):
     answer = await client.get(f"{_ASKED}&currency=EUR")
     assert answer.status_code == 422
