@@ -133,27 +133,37 @@ def check_runs_on(
     snapshot, problems
         The catalog; takes what is wrong.
     """
-    engine, hardware = snapshot.engines[release.engine].value, accelerator.hardware
-    if engine.runs_on(hardware):
+    engine = snapshot.engines[release.engine].value
+    if engine.runs_on(accelerator.hardware):
         return
-    others = [
+    others = engines_on(accelerator, workload, snapshot)
+    detail = f"{engine.name} does not run on {accelerator.name}"
+    if others:
+        problems.add(pointer, f"{detail}; these do: {', '.join(others)}")
+        return
+    instead = (
+        ". estimates/bounds tells how many hold a model, the times that nothing can beat, power "
+        "and footprint"
+    )
+    problems.add(
+        pointer,
+        f"{detail}, nor does any other engine that the catalog knows: its maker's own software "
+        f"has no published measurements to estimate with{instead * (workload == 'inference')}",
+    )
+
+
+def engines_on(
+    accelerator: Accelerator, workload: EngineWorkload, snapshot: CatalogSnapshot
+) -> list[str]:
+    """Ids of the engines that are known to run on an accelerator and can be estimated."""
+    return [
         one.id
         for one in (entry.value for entry in snapshot.engines.values())
         if workload in one.workloads
         and one.unestimated is None
         and one.hardware.names
-        and one.runs_on(hardware)
+        and one.runs_on(accelerator.hardware)
     ]
-    detail = f"{engine.name} does not run on {accelerator.name}"
-    if others:
-        problems.add(pointer, f"{detail}; these do: {', '.join(others)}")
-        return
-    problems.add(
-        pointer,
-        f"{detail}, nor does any other engine that the catalog knows: its maker's own software "
-        "has no published measurements to estimate with. For chips with on-chip memory "
-        "memory/near-memory tells how many it takes and the least time of a step",
-    )
 
 
 def check_reads(

@@ -12,6 +12,9 @@ from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.bounds.answers import BoundsAnswer
+from service.estimation.bounds.estimate import bounds_answer
+from service.estimation.bounds.requests import BoundsRequest
 from service.estimation.comparison.answers import ComparisonAnswer
 from service.estimation.comparison.table import comparison_answer
 from service.estimation.compliance.answers import ComplianceAnswer
@@ -311,6 +314,17 @@ _USE_CASES = (
         PostTrainingRequest,
         PostTrainingAnswer,
         grounded(post_training_answer),
+    ),
+    UseCase(
+        "/estimates/bounds",
+        "HardwareBounds",
+        "What hardware allows at most, whatever software runs on it",
+        "Accelerators that hold a model, times that no software can beat, power and footprint of a "
+        "year. It answers for every accelerator, also where only its maker's own software runs and "
+        "speed cannot be estimated (Groq, Cerebras, SambaNova). Bounds are no estimates.",
+        BoundsRequest,
+        BoundsAnswer,
+        bounds_answer,
     ),
     UseCase(
         "/retrieval",

@@ -21,6 +21,7 @@ from service.estimation.verdict.memory import memory_parts
 from service.estimation.verdict.verdict import inference_verdict
 from service.portal.advice import Column, Recommender, advice
 from service.portal.badge import load
+from service.portal.bounds import bounds_of
 from service.portal.charts import pictures
 from service.portal.figures import sections, table
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS, workload_options
@@ -101,9 +102,15 @@ def refused_page(
 ) -> str:
     """The page with what was given, and what is wrong with it."""
     fields = {**DEFAULTS, **{name: given[name] for name in DEFAULTS if name in given}}
-    shown = _form(fields, errors, snapshot)
+    errors = tuple(errors)
     return rendered(
-        "page.html", **shown, answer_only=answer_only, presets=PRESETS, request=None, estimate=None
+        "page.html",
+        **_form(fields, errors, snapshot),
+        answer_only=answer_only,
+        presets=PRESETS,
+        request=None,
+        estimate=None,
+        bounds=bounds_of(fields, errors, snapshot),
     )
 
 

@@ -61,7 +61,9 @@ PROFILE = {
     "pruning": {"structure": "2:4"},
 }
 TRANSFER = {"bytes": 1e9, "tiers": ["cxl-2.0-ddr5-direct"], "utilisation_ratio": 0.5}
+BOUNDS = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "groq-lpu-v1"}
 ASKED = [
+    ("/v1/estimates/bounds", BOUNDS),
     ("/v1/memory/profile", PROFILE),
     ("/v1/memory/transfers", TRANSFER),
     ("/v1/estimates/post-training", EXAMPLE_DISTILLATION),

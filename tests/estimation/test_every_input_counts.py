@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.bounds.requests import BoundsRequest
 from service.estimation.impacts.requests import ElectricityRequest, HardwareRequest, SiteRequest
 from service.estimation.profile.requests import MemoryProfileRequest
 from service.estimation.projections.memory_choice import MemoryChoiceRequest
@@ -68,6 +69,26 @@ CASES: tuple[tuple[str, type[BaseModel], tuple[str, ...], frozenset[str], Change
             ddr5_usd_per_gb=5.0,
         )
         | each({"bytes": 1e9, "tiers": ["hbm3"], "access_bytes": 64.0}, outstanding=8),
+    ),
+    (
+        "estimates/bounds",
+        BoundsRequest,
+        (),
+        frozenset(),
+        each(
+            SMALL | {"region": "country/SE"},
+            model="meta-llama/Llama-3.1-70B",
+            accelerator="nvidia-l40s-48gb",
+            precision={"weights": "fp8"},
+            platform="server-pcie-8",
+            power_limit_w=300.0,
+            accelerator_count=4,
+            sequences=64,
+            input_tokens=4096,
+            output_tokens=2048,
+            region="country/FR",
+            facility={"pue_ratio": 2.0},
+        ),
     ),
     (
         "social-licence",

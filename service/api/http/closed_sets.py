@@ -51,6 +51,7 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "IncludeOfRecommendations": ("RecommendationRequest", "include"),
         "IncludeOfTraining": ("EstimateTrainingRequest", "include"),
         "IncludeOfTrainingMemory": ("MemoryTrainingRequest", "include"),
+        "HardwareLimit": ("SpeedLimits", "ttft_limit"),
         "KeyScope": ("ApiKey", "scopes"),
         "LatencyFigure": ("ThroughputChartRequest", "latency"),
         "MeasurementKind": ("Measurement", "kind"),

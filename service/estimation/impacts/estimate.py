@@ -16,6 +16,7 @@ from service.core.impacts.energy import POWER, REQUEST, deployment_power
 from service.core.impacts.footprint import FOOTPRINT, Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact, scale
+from service.core.performance.calibration import PowerModel
 from service.core.performance.usage import PhaseUse, Usage, reference_flops_per_s
 from service.core.platform import Machine
 from service.core.years import DAYS_PER_YEAR, HOURS_PER_YEAR
@@ -297,7 +298,7 @@ def _plain_impacts(
     if request.energy_kwh is not None:
         energy_kwh = exact(request.energy_kwh)
     elif device is not None and device.most_power_w is not None:
-        power_w = _assumed_power_w(device, chosen, around)
+        power_w = assumed_power_w(device, chosen.performance.power, around)
         energy_kwh = scale(power_w, (request.accelerator_hours or 0.0) * 1e-3)
         warnings.append(
             EstimateWarning(
@@ -335,12 +336,22 @@ def _plain_impacts(
     )
 
 
-def _assumed_power_w(device: Accelerator, chosen: Calibration, around: Infrastructure) -> Interval:
-    """IT power of one accelerator with its host, of which only the time in use is known [W]."""
+def assumed_power_w(device: Accelerator, power: PowerModel, around: Infrastructure) -> Interval:
+    """IT power of one accelerator with its host, of which only the time in use is known [W].
+
+    Parameters
+    ----------
+    device
+        Has a known thermal design power.
+    power
+        What it draws by what it does.
+    around
+        What stands around it.
+    """
 
     def power_in_use(use: tuple[float, float, float]) -> Interval:
         usage = _usage(device, *use)
-        return deployment_power(device, 1, usage, chosen.performance.power, around).it_power_w
+        return deployment_power(device, 1, usage, power, around).it_power_w
 
     light, usual, full = (power_in_use(use) for use in (_LIGHT_USE, _USUAL_USE, _FULL_USE))
     return Interval(usual.value, light.low, full.high)

@@ -90,3 +90,16 @@ async def test_no_question_is_beyond_a_page(door, client):
     answers = [(one, await client.get(door, params=one)) for one in _questions(door, QUESTIONS)]
     assert not [one for one, answer in answers if answer.status_code not in (200, 404, 422)]
     assert any(answer.status_code == 200 for _, answer in answers)
+
+
+async def test_hardware_that_nobody_can_estimate_is_told_its_limits(client):
+    query = "/?model=llama-2-70b&accelerator=groq-lpu-v1&concurrency=1&input_tokens=1024"
+    refused = await client.get(query)
+    assert refused.status_code == 422
+    assert "What this hardware allows at most" in refused.text
+    assert "602 of them hold the model" in refused.text
+    link = refused.text.partition('href="v1/estimates/bounds')[2].partition('"')[0]
+    answer = (await client.get("/v1/estimates/bounds" + link.replace("&amp;", "&"))).json()
+    assert answer["accelerator_count"] == 602
+    other = await client.get("/?model=llama-2-70b&accelerator=nothing-known")
+    assert "allows at most" not in other.text

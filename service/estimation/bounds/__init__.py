@@ -1,0 +1,1 @@
+"""What hardware allows at most, whatever the software: the use case."""
