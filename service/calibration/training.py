@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log, sqrt
+from statistics import fmean
 from typing import Any, cast
 
 import numpy as np
@@ -13,12 +15,19 @@ from service.calibration.hierarchy import Keys, Level, Predict, Term, fit, share
 from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
+from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.interval import exact
 from service.core.learning import is_implausible
 from service.core.performance.kernels import sums_at_half_rate
 from service.core.performance.training.calibration import training_calibration
 from service.core.performance.training.step import TrainingStep, training_step
-from service.estimation.levels import TRAINING_SPREAD, hardware_keys, speed_keys, training_link_of
+from service.estimation.levels import (
+    TRAINING_SPREAD,
+    UNSTATED_FRAMEWORK,
+    hardware_keys,
+    speed_keys,
+    training_link_of,
+)
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import Trained, quantity_of
 from service.estimation.measurements.views import trained
@@ -253,7 +262,44 @@ def measured_runs(
     return found
 
 
-def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> TimedPart:
+@dataclass(frozen=True, kw_only=True)
+class TrainingPart(TimedPart):
+    """Constants of training speed, and how far frameworks lie apart."""
+
+    rows: Sequence[MeasuredRun]
+
+    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+        """The spread, with what it adds to say nothing of the framework."""
+        apart = {UNSTATED_FRAMEWORK: rounded(self._frameworks_apart(without))}
+        return [
+            replace(entry, figures={**entry.figures, **apart}) for entry in super().spreads(without)
+        ]
+
+    def _frameworks_apart(self, without: str | None) -> float:
+        """Root mean square of what steps of frameworks differ from those of any framework [-].
+
+        Logarithms of times by constants of the framework over those that hold for all, averaged
+        over the rows of each framework.
+        """
+        shifts: dict[str, list[float]] = {}
+        for row in self.rows:
+            framework = engine_of_release(row.trained.speed.setup.settings.release)
+            if row.source == without or framework == FALLBACK_ENGINE:
+                continue
+            accelerator = row.trained.speed.setup.deployment.accelerator
+            unstated = speed_keys(
+                *(FALLBACK_ENGINE, accelerator.family, training_link_of(accelerator)),
+                *(self.snapshot.engines, "training"),
+            )
+            own_s, unstated_s = (
+                float(_step(row, self.fitted.values(keys)).step_s) for keys in (row.keys, unstated)
+            )
+            shifts.setdefault(framework, []).append(log(own_s / unstated_s))
+        means = [fmean(found) for found in shifts.values()]
+        return sqrt(fmean(mean * mean for mean in means)) if means else 0.0
+
+
+def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> TrainingPart:
     """Constants at all levels for which the estimates come closest to what was measured."""
     fitted = fit(
         predictor(rows),
@@ -262,7 +308,7 @@ def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Tim
         ALL_TERMS,
         weights_of(rows),
     )
-    return TimedPart(
+    return TrainingPart(
         terms=TERMS,
         rows=rows,
         fitted=fitted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -238,7 +238,7 @@ class Engine:
     newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
     then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
     what is ``usual`` for it, has kernels for weights in ``formats``, holds its cache in ``caches``,
-    and trains by ``recipes``.
+    in ``usual_caches`` for some formats of weights where nobody says, and trains by ``recipes``.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Copies of those that ``shares_experts`` may hold each expert once
     among them. Those that are ``preallocating`` take their share of the memory when they start,
@@ -259,6 +259,7 @@ class Engine:
     usual: HardwareList = NO_HARDWARE
     formats: FormatList = FormatList()
     caches: FormatList = FormatList()
+    usual_caches: Mapping[str, str] = field(default_factory=dict)
     recipes: Recipes = Recipes()
     divides_layers: bool = False
     shares_experts: bool = False

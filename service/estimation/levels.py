@@ -91,6 +91,8 @@ SPREAD_OF: Mapping[str, str] = {
 }
 #: Parts of a spread that an estimate for a source that nobody has seen has, whatever it is about.
 VARIANCES = ("source_log_sigma", "model_log_sigma", "row_log_sigma")
+#: What a spread has besides where nobody says which framework trains.
+UNSTATED_FRAMEWORK = "unstated_framework_log_sigma"
 #: Bandwidth of one direction from which links are those of a domain of their own rather than the
 #: slots of a host [B/s]: PCIe 5.0 x16 has 63e9, the third NVLink 150e9.
 _OWN_DOMAIN_BYTES_PER_S = 1e11

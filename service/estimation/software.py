@@ -25,7 +25,7 @@ from service.core.hardware import Hardware
 from service.core.memory.training.settings import Offload, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.estimation.requests import PrecisionRequest, ServingRequest
-from service.estimation.resolution import Problems
+from service.estimation.resolution import Problems, weights_format
 
 #: Formats that are named in place of one that an engine does not read.
 _NEAREST = 3
@@ -322,15 +322,21 @@ def loaded_precision(
     release: EngineRelease,
     snapshot: CatalogSnapshot,
 ) -> PrecisionRequest:
-    """Formats as asked for; engines made for serving load 32-bit checkpoints in 16 bit.
+    """Formats as asked for, and as engines load them where nobody says.
+
+    Those made for serving load 32-bit checkpoints in 16 bit, and some narrow caches with weights.
 
     References
     ----------
     vLLM, ModelConfig, ``dtype="auto"``, 2023–2026: FP16 for checkpoints in FP32 and FP16.
     """
-    compiled = snapshot.engines[release.engine].value.classes.get("inference") == "compiled"
+    engine = snapshot.engines[release.engine].value
+    compiled = engine.classes.get("inference") == "compiled"
     if asked.weights is None and architecture.native_format == "fp32" and compiled:
-        return asked.model_copy(update={"weights": "fp16"})
+        asked = asked.model_copy(update={"weights": "fp16"})
+    cache = engine.usual_caches.get(weights_format(asked, architecture).id)
+    if asked.kv_cache is None and cache is not None:
+        asked = asked.model_copy(update={"kv_cache": cache})
     return asked
 
 

@@ -73,6 +73,8 @@ class EngineCaches(Stated):
     """What an engine holds its KV cache in."""
 
     caches: list[str]
+    usual: NotRequired[dict[str, str]]
+    """What it is where nobody says, by formats of weights; bf16 for others."""
     source: str
 
 

@@ -74,6 +74,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         usual=_hardware(runs_on, "usual"),
         formats=_formats(reads, "reads", "formats"),
         caches=_formats(holds, "holds", "caches"),
+        usual_caches=dict(holds.get("usual", {})),
         divides_layers=layout.get("divides") == "layers",
         shares_experts=layout.get("shares_experts") is True,
         recipes=_recipes(trains),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import hypot
 
 from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
+from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
@@ -21,6 +23,7 @@ from service.estimation.calibrations import infrastructure_of, power_of
 from service.estimation.levels import (
     TRAINING,
     TRAINING_SPREAD,
+    UNSTATED_FRAMEWORK,
     Held,
     held,
     log_sigma,
@@ -30,7 +33,6 @@ from service.estimation.levels import (
 )
 from service.estimation.wording import named_software
 
-_FALLBACK = "default"
 _PAIRS = "training"
 _HOST = "training/host"
 _FAILURES = "training/failures"
@@ -156,7 +158,10 @@ def _efficiency(
     spread = held(snapshot, TRAINING_SPREAD, (), keys)
     missing = [(part.part, kind) for part in parts for kind in part.missing]
     merged = {name: one for part in parts for name, one in part.figures.items()}
-    merged["step_log_sigma"] = exact(log_sigma(spread.figures, missing))
+    sigma = log_sigma(spread.figures, missing)
+    if release == FALLBACK_ENGINE and UNSTATED_FRAMEWORK in spread.figures:
+        sigma = hypot(sigma, float(spread.figures[UNSTATED_FRAMEWORK].value))
+    merged["step_log_sigma"] = exact(sigma)
     warnings = tuple(_warnings(release, family, parts))
     source = ", ".join(part.entries[-1] for part in parts)
     wider = widening(spread.figures, missing)
@@ -173,8 +178,8 @@ def _pair(snapshot: CatalogSnapshot, release: str, family: str) -> str | None:
     names = [name for name, _ in kin_of(release, snapshot.engines)]
     ids = (
         *(f"{_PAIRS}/{name}/{family}" for name in names),
-        f"{_PAIRS}/{_FALLBACK}/{family}",
-        f"{_PAIRS}/{_FALLBACK}/{_FALLBACK}",
+        f"{_PAIRS}/{FALLBACK_ENGINE}/{family}",
+        f"{_PAIRS}/{FALLBACK_ENGINE}/{FALLBACK_ENGINE}",
     )
     return next((id_ for id_ in ids if id_ in snapshot.calibrations), None)
 
