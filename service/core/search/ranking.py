@@ -125,8 +125,53 @@ def least_first(
     return np.lexsort((place, np.nan_to_num(steps, nan=np.inf), later))
 
 
+def first_for(
+    priority: Priority,
+    metrics: FloatArray,
+    spreads: FloatArray,
+    held: FloatArray,
+    order: NDArray[np.intp],
+    last: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
+    """Candidates from the first to the last for a priority.
+
+    What is ``fastest`` for more accelerators has to be faster by more than its own error: of those
+    within one standard error of the least time, the fewest accelerators come first.
+
+    Parameters
+    ----------
+    priority
+        What a choice is to be best at.
+    metrics, spreads
+        Of each candidate, columns as ``METRICS``, and the ratio of the upper end of each figure's
+        90 % interval to its value.
+    held
+        Accelerators that each pays for.
+    order
+        Candidates by everything, which decides between near-ties.
+    last
+        As :func:`last_for` says.
+    """
+    metric = PRIORITIES[priority]
+    if metric is None:
+        return order if priority != "smallest" else least_first(held, order, last)
+    column = METRICS.index(metric)
+    values = metrics[:, column]
+    if priority != "fastest" or not np.isfinite(values).any():
+        return least_first(values, order, last)
+    best = int(np.nanargmin(values))
+    error = np.log(max(float(np.nan_to_num(spreads[best, column], nan=1.0)), 1.0)) / Z_90
+    as_fast = values <= values[best] * np.exp(max(error, _NEAR_TIE))
+    by_time = least_first(values, order)
+    fewest_first = by_time[np.argsort(held[by_time], kind="stable")]
+    return np.concatenate(
+        [fewest_first[as_fast[fewest_first]], by_time[np.logical_not(as_fast[by_time])]]
+    )
+
+
 def shortlist(
     metrics: FloatArray,
+    spreads: FloatArray,
     held: FloatArray,
     scarce: NDArray[np.bool_],
     idle: NDArray[np.bool_],
@@ -138,9 +183,9 @@ def shortlist(
 
     Parameters
     ----------
-    metrics, held, scarce, idle
-        Of each candidate: its metrics, how many accelerators it pays for, whether water is scarce
-        where it stands, and whether some of what it pays for stands idle.
+    metrics, spreads, held, scarce, idle
+        Of each candidate: its metrics with their spreads, how many accelerators it pays for,
+        whether water is scarce where it stands, and whether some of what it pays for stands idle.
     weights, least
         As for the ranking itself.
     most
@@ -149,11 +194,12 @@ def shortlist(
     if len(metrics) <= most:
         return np.arange(len(metrics))
     order = ranking(metrics, weights, least)
-    found = [order[:most]]
-    for priority, metric in PRIORITIES.items():
-        if metric is not None or priority == "smallest":
-            values = held if metric is None else metrics[:, METRICS.index(metric)]
-            found.append(least_first(values, order, last_for(priority, scarce, idle))[:most])
+    found: list[NDArray[np.intp]] = []
+    for priority in PRIORITIES:
+        last = last_for(priority, scarce, idle)
+        found.append(first_for(priority, metrics, spreads, held, order, last)[:most])
+    # The least time of all is what others are held against, however many accelerators it takes.
+    found.append(least_first(metrics[:, METRICS.index("latency")], order)[:most])
     return np.unique(np.concatenate(found))
 
 

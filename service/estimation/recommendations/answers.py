@@ -243,7 +243,8 @@ class Reasons(Answer):
     """Why a choice of either kind is one."""
 
     priorities: list[Priority]
-    """What it is the best choice for."""
+    """What it is the best choice for; the fastest is the one of fewest accelerators whose time is
+    within one standard error of the least."""
     limits: list[LimitRow]
     """Further constraints are in the estimate."""
     against: Against | None

@@ -278,7 +278,10 @@ def _shortlist(
     part: _Part, scarce: NDArray[np.bool_], weights: FloatArray, units: Units, most: int
 ) -> NDArray[np.intp]:
     idle = part.held > part.accelerators
-    return shortlist(part.metrics, part.held, scarce[part.region], idle, weights, units.least, most)
+    return shortlist(
+        *(part.metrics, part.spreads, part.held, scarce[part.region], idle),
+        *(weights, units.least, most),
+    )
 
 
 def _place_in_group(

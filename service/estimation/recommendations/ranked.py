@@ -15,8 +15,8 @@ from service.core.search.ranking import (
     CLEAR_SHARE,
     DRAWS,
     factors,
+    first_for,
     last_for,
-    least_first,
     nearest_flip,
     ranking,
     robustness,
@@ -213,12 +213,9 @@ class RankedCandidates:
         }
 
     def _ordered(self, priority: Priority) -> Iterator[int]:
-        metric = PRIORITIES[priority]
-        if metric is None and priority != "smallest":
-            return map(int, self.order)
-        values = self.placed.held if metric is None else self._values(metric)
         last = last_for(priority, self._scarce, self.placed.idle)
-        return map(int, least_first(values, self.order, last))
+        held = self.placed.held
+        return map(int, first_for(priority, self.metrics, self.spreads, held, self.order, last))
 
     def _values(self, metric: Metric) -> FloatArray:
         values: FloatArray = self.metrics[:, METRICS.index(metric)]
@@ -250,7 +247,7 @@ class RankedCandidates:
         metric, weights = PRIORITIES[priority], self.weights
         if metric is not None:
             weights = np.array([float(one == metric) for one in METRICS])
-        elif priority == "smallest":
+        if priority in {"smallest", "fastest"}:
             as_few = self.placed.held <= self.placed.held[at]
             contenders = contenders[as_few[contenders]]
         last = last_for(priority, self._scarce, self.placed.idle)

@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 from service.core.search.ranking import (
     burdens,
     factors,
+    first_for,
     last_for,
     least_first,
     nearest_flip,
@@ -134,13 +135,29 @@ def test_robust_choices_hold_in_most_draws_and_alike_ones_err_together():
     assert robustness(metrics[:1], spreads[:1], np.array([0]), weights, LEAST, 0) == 1.0
 
 
+@given(TABLES, st.floats(1.05, 2.0))
+def test_what_is_fastest_for_more_accelerators_is_faster_than_estimates_err(metrics, spread):
+    spreads = np.full_like(metrics, spread)
+    held = np.arange(len(metrics), 0, -1).astype(float)
+    order = ranking(metrics, of(cost=1.0), LEAST)
+    first = first_for("fastest", metrics, spreads, held, order)
+    times = metrics[:, METRICS.index("latency")]
+    within = times <= times.min() * max(spread ** (1.0 / 1.645), 1.02)
+    assert sorted(first.tolist()) == list(range(len(metrics)))
+    assert within[first[0]]
+    assert held[first[0]] == held[within].min()
+
+
 @given(TABLES, SHARES, st.integers(1, 4))
 def test_a_shortlist_has_what_is_first_for_each_priority(metrics, shares, most):
     weights = weighing(shares)
     accelerators = np.arange(len(metrics), 0, -1).astype(float)
     scarce = np.arange(len(metrics)) % 2 == 0
     idle = np.arange(len(metrics)) % 3 == 0
-    kept = set(shortlist(metrics, accelerators, scarce, idle, weights, LEAST, most).tolist())
+    spreads = np.full_like(metrics, 1.5)
+    kept = set(
+        shortlist(metrics, spreads, accelerators, scarce, idle, weights, LEAST, most).tolist()
+    )
     order = ranking(metrics, weights, LEAST)
     assert set(order[:most].tolist()) <= kept
     for metric in ("cost", "latency"):

@@ -130,6 +130,16 @@ def test_70b_at_two_requests_a_second_takes_fp8_on_one_or_two_large_cards(packag
     assert found["accelerator_count"] == (1 if found["accelerator"] in large else 2)
 
 
+def test_the_fastest_is_no_rack_for_a_request_a_second(packaged_snapshot):
+    # Nobody runs a 70B model over 32 cards to gain what no estimate can tell from the error.
+    asked = served("meta-llama/Llama-3.1-70B", 1.0, (1500, 400), search={"regions": ["DE/*"]})
+    answer = recommendation_answer(asked, packaged_snapshot)
+    (fastest,) = [one for one in answer["choices"] if "fastest" in one["priorities"]]
+    assert fastest["candidate"]["accelerator_count"] <= 8
+    (time,) = [one for one in fastest["compared"] if one["metric"] == "latency"]
+    assert time["value"] < 1.6 * time["best"]
+
+
 def test_r1_at_two_requests_a_second_takes_one_node_in_its_own_format(packaged_snapshot):
     asked = served(
         "deepseek-ai/DeepSeek-R1", 2.0, (1000, 1000), limits={"ttft_s": 2.0, "tpot_s": 0.05}
@@ -260,6 +270,24 @@ def test_a_model_for_one_person_runs_on_a_laptop_or_a_desktop_card(packaged_snap
         assert choice["start"]["command"].startswith("llama-server ")
 
 
+def test_a_small_model_at_the_edge_runs_by_the_engine_of_single_users(packaged_snapshot):
+    # NVIDIA, Jetson AI Lab, 2025: small models in 4 bits, by llama.cpp or what is made of it.
+    request = RecommendationRequest.model_validate(
+        {
+            "model": "meta-llama/Llama-3.2-3B",
+            "workload_kind": "edge",
+            "workload": {"input_tokens": 256, "output_tokens": 128, "concurrency": 1},
+            "search": {"where": "edge"},
+            "limits": {"it_power_w": 30},
+        }
+    )
+    answer = recommendation_answer(request, packaged_snapshot)
+    assert answer["choices"]
+    for choice in answer["choices"]:
+        assert choice["start"]["command"].startswith("llama-server ")
+        assert choice["candidate"]["precision"]["weights"].startswith("gguf-")
+
+
 def test_least_water_is_taken_where_it_is_not_scarce(packaged_snapshot):
     asked = served(
         "meta-llama/Llama-3.1-8B",
@@ -343,7 +371,7 @@ def test_a_rack_of_3_kw_serves_several_people_by_an_engine_for_servers(packaged_
     )
     for choice in recommendation_answer(request, packaged_snapshot)["choices"]:
         assert choice["start"]["command"].startswith("vllm serve ")
-        assert choice["candidate"]["accelerator_count"] <= 4
+        assert choice["candidate"]["accelerator_count"] <= 8
         assert choice["estimate"]["energy"]["it_power_w"]["value"] <= 3000
 
 

@@ -11,7 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import usual_task
 from service.core.deployment import Accelerator, Parallelism
-from service.core.engines import Engine
+from service.core.engines import USUAL_ENGINE_OF_GGUF, Engine
 from service.core.layouts import replica_layouts
 from service.core.memory.inference.tiers import MemoryTiers
 from service.core.performance.inference.goodput import FIGURES, TimeLimit
@@ -118,8 +118,9 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     sites = searched_sites(request.search, kind, snapshot, problems)
     named = named_accelerators(request.search, snapshot, problems)
     usual = named if named is not None or not sites.bought_only else usually_bought(sites, snapshot)
+    for_a_desk = named is None and _for_a_desk(sites, request.workload)
     release = resolve_serving_engine(
-        request.serving,
+        _of_a_desk(request, snapshot) if for_a_desk else request.serving,
         [entry.value for entry in usual or ()],
         request.search.precisions or (),
         snapshot,
@@ -152,7 +153,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         release,
         accelerators,
         request.search.precisions or (),
-        named is None and _for_a_desk(sites, request.workload),
+        for_a_desk,
         snapshot,
     )
     engines = with_backend(engines, request.serving.backend, accelerators, snapshot, problems)
@@ -189,6 +190,15 @@ def _for_a_desk(sites: Sites, workload: DecisionWorkload) -> bool:
     """Whether hardware is bought for one person, rather than to serve several from racks."""
     alone = workload.requests_per_s is None and workload.concurrency == 1
     return alone and sites.bought_only and "owned" not in (sites.where or ())
+
+
+def _of_a_desk(request: RecommendationRequest, snapshot: CatalogSnapshot) -> ServingRequest:
+    """Settings by the engine that single users run, which reads files of few bits on anything."""
+    asked = request.serving
+    given = (asked.engine, asked.engine_version, request.search.precisions)
+    if any(one is not None for one in given) or USUAL_ENGINE_OF_GGUF not in snapshot.engines:
+        return asked
+    return asked.model_copy(update={"engine": USUAL_ENGINE_OF_GGUF})
 
 
 def _tried(
