@@ -75,6 +75,12 @@ class Parallelism:
         return Parallelism(self.tensor, self.pipeline, self.expert, context=self.context)
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of parallelism that divide anything, by the names of their degrees."""
+        names = ("tensor", "pipeline", "expert", "data", "context")
+        return frozenset(name for name in names if getattr(self, name) > 1)
+
+    @property
     def of_layers(self) -> Parallelism:
         """The degrees by which a single layer is divided: work within layers follows from them."""
         return Parallelism(tensor=self.tensor, expert=self.expert)

@@ -154,8 +154,9 @@ class Recipes:
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
     ``fp8_recipes`` the ways in which it scales operands of 8 bits, ``bases`` formats of frozen
     weights of fewer bits, and ``offload_places`` where it keeps what the accelerator does not
-    (None: anywhere). Where it recomputes blocks, it
-    ``recomputes_last_product`` of each, whose result no gradient needs, or stops before.
+    (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by which people train
+    adapters with it, which searches try; ``degrees`` where it says none. Where it recomputes
+    blocks, it ``recomputes_last_product`` of each, whose result no gradient needs, or stops before.
     With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token prediction that a
     model has are trained where it ``predicts`` unless told otherwise; None: where asked. Gradients
     have the format ``gradient_dtype`` unless told otherwise.
@@ -174,6 +175,7 @@ class Recipes:
     fp8_attention: bool = False
     predicts: bool | None = None
     gradient_dtype: str = "bf16"
+    adapter_degrees: frozenset[str] = frozenset()
 
     def scales(self, fp8_recipe: str) -> bool:
         """Whether it scales operands of 8 bits in a way."""
@@ -186,6 +188,10 @@ class Recipes:
     def divides(self, degree: str) -> bool:
         """Whether it divides a model by a kind of parallelism."""
         return not self.degrees or degree in self.degrees
+
+    def tried_degrees(self, method: str) -> frozenset[str]:
+        """Kinds of parallelism that searches try with a method; all where none are listed."""
+        return self.degrees if method == "full" else self.adapter_degrees or self.degrees
 
     def adapts(self, adapter: str) -> bool:
         """Whether it has a kind of adapter."""

@@ -51,6 +51,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "figure_of_another_year": ("period.year", "year", "region"),
     "figure_past_shelf_life": ("operational_location_gco2e", "region"),
     "fits_narrowly": ("fits_certainty", "fits"),
+    "fp8_not_tried": ("search.precisions", "precision.weights"),
     "global_batch_assumed": ("training.global_batch_size", "training"),
     "graph_walk_assumed": ("search", "vectors"),
     "grid_not_hourly": ("deployment.region", "region", "operational_gco2e"),

@@ -114,6 +114,9 @@ class EngineRecipes(Stated):
     methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
     degrees: NotRequired[list[Literal["data", "tensor", "pipeline", "expert", "context"]]]
     """Kinds of parallelism that it has."""
+    adapter_degrees: NotRequired[list[Literal["data", "tensor", "pipeline", "expert", "context"]]]
+    """Those by which people train adapters with it, which recommendations try; the same if left
+    out."""
     most_zero_stage_in_pipeline: NotRequired[int]
     """Highest zero_stage that goes with a pipeline."""
     zero_stages: NotRequired[list[int]]

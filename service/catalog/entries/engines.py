@@ -184,7 +184,10 @@ def _formats(stated: Document, part: str, of: str) -> FormatList:
 
 def _recipes(trains: Document) -> Recipes:
     named: dict[str, frozenset[str]] = {}
-    for part in ("methods", "degrees", "fp8_recipes", "adapters", "optimizers", "offload_places"):
+    for part in (
+        *("methods", "degrees", "fp8_recipes", "adapters", "optimizers", "offload_places"),
+        "adapter_degrees",
+    ):
         names = trains.get(part, [])
         if not isinstance(names, list):
             raise DocumentInvalid(f"/trains/{part}", "must be a list")
@@ -210,6 +213,7 @@ def _recipes(trains: Document) -> Recipes:
         trains.get("fp8_attention") is True,
         None if predicts is None else predicts is True,
         str(trains.get("gradient_dtype", "bf16")),
+        named["adapter_degrees"],
     )
 
 

@@ -136,7 +136,8 @@ def first_for(
     """Candidates from the first to the last for a priority.
 
     What is ``fastest`` for more accelerators has to be faster by more than its own error: of those
-    within one standard error of the least time, the fewest accelerators come first.
+    within one standard error of the least time, known prices and the fewest accelerators come
+    first.
 
     Parameters
     ----------
@@ -162,8 +163,9 @@ def first_for(
     best = int(np.nanargmin(values))
     error = np.log(max(float(np.nan_to_num(spreads[best, column], nan=1.0)), 1.0)) / Z_90
     as_fast = values <= values[best] * np.exp(max(error, _NEAR_TIE))
-    by_time = least_first(values, order)
-    fewest_first = by_time[np.argsort(held[by_time], kind="stable")]
+    by_time, fewest_first = least_first(values, order), least_first(held, order)
+    unpriced = np.isnan(metrics[fewest_first, METRICS.index("cost")])
+    fewest_first = fewest_first[np.argsort(unpriced, kind="stable")]
     return np.concatenate(
         [fewest_first[as_fast[fewest_first]], by_time[np.logical_not(as_fast[by_time])]]
     )

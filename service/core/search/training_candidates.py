@@ -85,12 +85,13 @@ class TrainingVariant:
     """Number formats, and how it is trained; accumulation follows from batch and layout.
 
     Beside a pipeline the framework divides states up to ``most_zero_stage_in_pipeline``, None where
-    nobody says.
+    nobody says. ``degrees`` are the kinds of parallelism that are tried, all where it is empty.
     """
 
     precision: Precision
     settings: TrainingSettings
     most_zero_stage_in_pipeline: int | None = None
+    degrees: frozenset[str] = frozenset()
 
     def suits(self, layout: Parallelism, layers: int) -> bool:
         """Whether a layout gives the variant something to divide, and frameworks combine them.
@@ -100,6 +101,8 @@ class TrainingVariant:
         frameworks leave to ZeRO stage 1: Narayanan et al., 2021, section 2,
         https://arxiv.org/abs/2104.04473. Interleaved stages have as many layers each.
         """
+        if self.degrees and not layout.kinds <= self.degrees | {"data"}:
+            return False
         if self.settings.pipeline_schedule == "interleaved" and not fills_stages(
             layers + self.settings.prediction_layers,
             layout.pipeline,

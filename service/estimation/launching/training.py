@@ -25,6 +25,8 @@ _UNSAID: Mapping[str, Any] = MappingProxyType(
     | {"activation_checkpointing": "none", "zero_stage": 0, "optimizer": "adamw"}
     | {"fp8_recipe": None, "prediction_layers": 0, "pipeline_layout": None}
 )
+#: Kinds of parallelism that not every framework has.
+_DEGREES = ("tensor", "pipeline", "context", "expert")
 #: What a reader is told of a setting that a framework has no flag for.
 _NAMED: Mapping[str, str] = MappingProxyType(
     {
@@ -82,15 +84,22 @@ def run_start_of(
         _start(snapshot.engines[one], settings)
         for one in named
         if "starts_training" in snapshot.engines[one].document
-        and _runs_method(snapshot.engines[one].document["starts_training"], settings["method"])
+        and _is_able(snapshot.engines[one], settings)
     ]
     return min(starts, key=lambda start: len(start["notes"]), default=None)
 
 
-def _runs_method(told: Mapping[str, Any], method: str) -> bool:
+def _is_able(engine: Entry[Engine], settings: Mapping[str, Any]) -> bool:
     """Whether a framework's program trains so: one that names methods has no others."""
-    methods = told["flags"].get("method")
-    return methods is None or _can_tell(methods, method)
+    recipes, method = engine.value.recipes, settings["method"]
+    divided = {name for name in _DEGREES if settings[name] > 1}
+    degrees, stages = recipes.tried_degrees(method), recipes.zero_stages
+    methods = engine.document["starts_training"]["flags"].get("method")
+    return (
+        (methods is None or _can_tell(methods, method))
+        and (not degrees or divided <= degrees)
+        and (not stages or settings["zero_stage"] in stages)
+    )
 
 
 def _start(engine: Entry[Engine], settings: Mapping[str, Any]) -> RunStart:

@@ -407,6 +407,43 @@ def test_an_adapter_of_an_hour_takes_one_card(packaged_snapshot):
         assert "pretrain_gpt.py" not in choice["start"]["command"]
 
 
+def test_405b_on_16384_has_an_answer_without_a_batch_or_a_framework(packaged_snapshot):
+    # Grattafiori et al., 2024, table 4 and model card: 30.84 million hours in bf16, TP8 and stages.
+    request = TrainingRecommendationRequest.model_validate(
+        {
+            "model": "meta-llama/Llama-3.1-405B",
+            "training": {"tokens": 15.6e12, "sequence_length": 8192},
+            "search": {"accelerators": [H100], "accelerator_counts": [16384]},
+        }
+    )
+    answer = training_recommendation_answer(request, packaged_snapshot)
+    found = chosen(answer, "balanced")
+    assert found["parallelism"]["tensor"] == 8
+    assert found["parallelism"]["pipeline"] in {8, 16}
+    assert found["precision"]["weights"] == "bf16"
+    assert 25e6 < found["accelerator_hours"] < 45e6
+    assert "fp8_not_tried" in {one["code"] for one in answer["warnings"]}
+
+
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+def test_adapters_are_sharded_and_started_by_what_trains_them(packaged_snapshot, method):
+    # Answer.AI, 2024 (FSDP and QLoRA); recipes of torchtune and scripts of PEFT divide data alone.
+    request = TrainingRecommendationRequest.model_validate(
+        {
+            "model": "meta-llama/Llama-3.1-70B",
+            "training": {"tokens": 1e7, "sequence_length": 2048, "methods": [method]},
+            "search": {"accelerators": [A100, H100], "regions": ["US"]},
+        }
+    )
+    answer = training_recommendation_answer(request, packaged_snapshot)
+    assert answer["choices"]
+    for choice in answer["choices"]:
+        layout = choice["candidate"]["parallelism"]
+        assert layout["tensor"] == layout["pipeline"] == 1
+        assert choice["start"]["engine"] in {"torchtune", "peft"}
+        assert not any("parallelism" in one for one in choice["start"]["notes"])
+
+
 def test_a_cap_on_carbon_is_missed_by_what_can_be_had(packaged_snapshot):
     asked = served(
         "meta-llama/Llama-3.1-70B",

@@ -349,8 +349,8 @@ def test_a_7b_model_is_fine_tuned_as_people_do(packaged_snapshot):
 
 def test_the_usual_batch_lets_short_runs_have_steps(packaged_snapshot):
     for tokens, sequence_length, sequences in (
-        (15e12, 8192, 512),
-        (2e9, 4096, 256),
+        (15e12, 8192, 2048),
+        (2e9, 4096, 128),
         (1e6, 2048, 1),
         (1.0, 4096, 1),
     ):
@@ -528,7 +528,7 @@ def test_a_search_names_methods_that_its_framework_has_not(packaged_snapshot):
 
 
 def test_a_run_ends_within_the_life_of_the_hardware_unless_told_otherwise(packaged_snapshot):
-    run = {"tokens": 15e12, "sequence_length": 8192, "framework": "megatron-lm"}
+    run = {"tokens": 5e12, "sequence_length": 8192, "framework": "megatron-lm"}
     search = {"accelerators": ["nvidia-h100-sxm-80gb"], "max_accelerators": 64}
     body = {"model": "meta-llama/Llama-3.1-8B", "training": run, "search": search}
 

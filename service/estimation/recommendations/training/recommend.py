@@ -10,6 +10,7 @@ import numpy as np
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning
 from service.core.performance.training.run import SECONDS_PER_DAY
+from service.core.search.kernels import trains
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
 from service.estimation.answers import Parallelism
@@ -136,6 +137,16 @@ def implied_run_limits(
     ]
 
 
+def _leaves_fp8_out(request: TrainingRecommendationRequest, search: ResolvedTrainingSearch) -> bool:
+    """Whether weights could be trained in fp8, too, on something that is searched."""
+    if "full" not in request.trained.methods or request.search.precisions is not None:
+        return False
+    tried = {one.precision.weights.id for space in search.spaces for one in space.variants}
+    return "fp8" not in tried and any(
+        trains(entry.value, "fp8") for entry in search.context.accelerators
+    )
+
+
 def _searched(
     request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
 ) -> tuple[ResolvedTrainingSearch, SearchResult[TrainingCandidates], TrainingRecommendationRequest]:
@@ -175,6 +186,15 @@ def _warnings(
                 "global_batch_assumed",
                 f"{batch} sequences per step ({batch * length} tokens) are "
                 "assumed, which decides how many accelerators can share a step: state your own",
+            )
+        )
+    if _leaves_fp8_out(request, search):
+        found.append(
+            EstimateWarning(
+                "fp8_not_tried",
+                "weights are trained in bf16, as in most published runs; fp8 is faster on some of "
+                "the accelerators searched, but few publish runs of it (DeepSeek-V3's is one): "
+                'give search.precisions ["bf16", "fp8"] to compare both',
             )
         )
     if len(request.trained.methods) > 1 or len(request.trained.optimizers) > 1:

@@ -63,7 +63,8 @@ class RunRequest(Request):
     """Tokens per sequence."""
     global_batch_size: int | None = Field(None, ge=1, le=10_000_000)
     """Sequences per optimizer step, which layouts must divide. If null, the largest power of two
-    with at most 4 million tokens per step and at least 1,000 steps in the run."""
+    with at least 1,000 steps in the run and no more tokens per step than were found to learn most
+    with its operations (Bi et al., 2024): 17 million for 8B parameters and 15e12 tokens."""
     methods: _Methods = Field(["full"])
     """What may be trained: all weights, or adapters."""
     optimizers: _Optimizers = Field(["adamw"])
@@ -125,7 +126,8 @@ class TrainingSearchRequest(PlacesRequest):
     """What the search for training covers."""
 
     precisions: FormatNames | None = None
-    """Formats of trained weights; if null, bf16, and fp8 on accelerators that compute in it."""
+    """Formats of trained weights; if null, bf16, or the fp8 of checkpoints trained in that. fp8 is
+    faster where accelerators compute in it, but few publish runs of it: name it to try it."""
     max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
     """Largest number of accelerators of the run. If you give neither this nor accelerator_counts
     and 64, about what is had on demand, meet the limits, no more are searched."""

@@ -49,9 +49,16 @@ from service.estimation.training.setup import TRAINABLE, filled_in, training_set
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
 
-#: Most tokens of an optimizer step, where the caller names no batch.
-#: Source: Touvron et al., Llama 2, 2023, section 2.1, https://arxiv.org/abs/2307.09288.
-_USUAL_STEP_TOKENS = 2.0**22
+#: Tokens of an optimizer step where the caller names no batch, by the operations of the run: what
+#: learns most was found to be ``0.292 × operations ^ 0.3271``, within a factor of four or so.
+#: Source: Bi et al., DeepSeek LLM, 2024, equation 1, https://arxiv.org/abs/2401.02954.
+_STEP_TOKENS, _STEP_EXPONENT = 0.292, 0.3271
+#: Operations of a parameter that is used for a token, forward and backward.
+#: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361.
+_OPERATIONS = 6.0
+#: Larger steps have not been published.
+#: Source: Kimi Team, Kimi K2, 2025, section 2.5, https://arxiv.org/abs/2507.20534.
+_MOST_STEP_TOKENS = 2.0**26
 #: Fewest steps of a run, likewise: a choice of this service, so that short runs have steps at all.
 _FEWEST_STEPS = 1000.0
 
@@ -153,7 +160,8 @@ def resolve_training_search(
         demand=TrainingDemand(
             tokens=run.tokens,
             sequence_tokens=float(run.sequence_length),
-            global_batch_sequences=run.global_batch_size or usual_batch(run),
+            global_batch_sequences=run.global_batch_size
+            or min(usual_batch(run, model.value) for model in models),
             failures=failures_of(run.failures, figures[0]),
         ),
         environment=TrainingEnvironment(overheads, context.infrastructure),
@@ -164,7 +172,11 @@ def resolve_training_search(
                         model.value, request, release, recipes, tier, interleaving=interleaving
                     )
                 ),
-                tuple(layouts(model.value, request, recipes)),
+                tuple(
+                    layout
+                    for layout in layouts(model.value, request)
+                    if all(map(recipes.divides, layout.kinds - {"data"}))
+                ),
                 options,
             )
             for model in models
@@ -232,9 +244,11 @@ def _check_optimizers(
             )
 
 
-def usual_batch(run: RunRequest) -> int:
+def usual_batch(run: RunRequest, architecture: ModelArchitecture) -> int:
     """Sequences of a step, where the caller names none: a power of two [-]."""
-    tokens = min(_USUAL_STEP_TOKENS, run.tokens / _FEWEST_STEPS)
+    operations = _OPERATIONS * architecture.active_parameters * run.tokens
+    learning_most = _STEP_TOKENS * operations**_STEP_EXPONENT
+    tokens = min(learning_most, _MOST_STEP_TOKENS, run.tokens / _FEWEST_STEPS)
     return int(2 ** max(0, floor(log2(max(tokens / run.sequence_length, 1.0)))))
 
 
@@ -279,14 +293,15 @@ def variants(
                                 offload=offload,
                             )
                             most = recipes.most_zero_stage_in_pipeline
-                            yield TrainingVariant(precision, settings, most)
+                            degrees = recipes.tried_degrees(method)
+                            yield TrainingVariant(precision, settings, most, degrees)
                             for stages in _VIRTUAL_STAGES if interleaving else ():
                                 interleaved = replace(
                                     settings,
                                     pipeline_schedule="interleaved",
                                     virtual_stages=stages,
                                 )
-                                yield TrainingVariant(precision, interleaved, most)
+                                yield TrainingVariant(precision, interleaved, most, degrees)
 
 
 def _weights(
@@ -294,11 +309,7 @@ def _weights(
 ) -> Sequence[str]:
     """Formats of weights: of a base that stays as it is, or of what is trained."""
     usual = usual_weights(architecture, method)
-    if method == "qlora":
-        return (usual,)
-    if requested is not None:
-        return requested
-    return tuple(dict.fromkeys((usual, "fp8"))) if method == "full" else (usual,)
+    return (usual,) if method == "qlora" or requested is None else requested
 
 
 def _fine_weights(
@@ -330,23 +341,6 @@ def _check_bits(
 
 
 def layouts(
-    architecture: ModelArchitecture,
-    request: TrainingRecommendationRequest,
-    recipes: Recipes,
-) -> Iterator[Parallelism]:
-    """Layouts of whole runs that a framework has, by the kinds of parallelism that it has."""
-    for layout in _all_layouts(architecture, request):
-        degrees = {
-            "tensor": layout.tensor,
-            "pipeline": layout.pipeline,
-            "expert": layout.expert,
-            "context": layout.context,
-        }
-        if all(recipes.divides(name) for name, degree in degrees.items() if degree > 1):
-            yield layout
-
-
-def _all_layouts(
     architecture: ModelArchitecture, request: TrainingRecommendationRequest
 ) -> Iterator[Parallelism]:
     """Layouts of whole runs: tensor parallelism within a node, stages beyond, the rest data."""
