@@ -33,6 +33,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.comparison.answers import BatchAnswer
 from service.estimation.comparison.batch import Item, batch_answer, batch_items
 from service.estimation.comparison.table import flat_rows, with_groups
+from service.estimation.loads import Respond, answer_bytes
 from service.estimation.recommendations.answers import WorkloadPage
 from service.estimation.recommendations.requests import BatchRequest
 from service.estimation.recommendations.workloads import workload_answers
@@ -89,10 +90,10 @@ async def create_batch(http: HttpRequest) -> Response:
         )
 
     def compute() -> Response:
-        answer = batch_answer(items, snapshot, _field_errors)
         if form == "text/csv":
-            return Response(as_csv(batch_rows(answer["items"])), media_type=form)
-        return _json(answer)
+            table = batch_answer(items, snapshot, _field_errors)
+            return Response(as_csv(batch_rows(table["items"])), media_type=form)
+        return _json(batch_answer(items, snapshot, _field_errors, _rendered))
 
     response = await beside(http, compute)
     response.headers.update(headers)
@@ -111,7 +112,7 @@ async def _lines(
 
         def compute(first: int = first) -> bytes:
             answers = batch_items(
-                items[first : first + _AT_ONCE], snapshot, _field_errors, first=first
+                items[first : first + _AT_ONCE], snapshot, _field_errors, first, _rendered
             )
             return b"".join(
                 orjson.dumps(item, option=orjson.OPT_APPEND_NEWLINE) for item in answers
@@ -183,6 +184,10 @@ def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
             [FieldError(pointer, f"{items} estimates; this server accepts at most {most} at once")]
         )
     charge(http, items)
+
+
+def _rendered(respond: Respond, request: Any, snapshot: CatalogSnapshot) -> orjson.Fragment:
+    return orjson.Fragment(answer_bytes(respond, request, snapshot))
 
 
 def _field_errors(error: ValidationError, model: type[Request]) -> list[FieldError]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
@@ -28,6 +27,7 @@ from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import TABLE, as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.loads import answer_bytes
 from service.estimation.rejection import Rejected
 from service.estimation.renamed import renamed_in
 from service.estimation.tables import figure_rows
@@ -39,13 +39,15 @@ router = Operations(prefix="/v1", tags=["estimates"])
 def _add(operation: UseCase) -> None:
     def respond(request: Any, snapshot: CatalogSnapshot, table: bool) -> Response:
         try:
-            answer = operation.respond(request, snapshot)
+            if table:
+                content: str | bytes = as_csv(figure_rows(operation.respond(request, snapshot)))
+            else:
+                content = answer_bytes(operation.respond, request, snapshot)
         except Rejected as rejected:
             raise invalid(rejected.errors) from None
         headers = deprecation_headers(renamed_in(request, snapshot))
-        if table:
-            return Response(as_csv(figure_rows(answer)), media_type="text/csv", headers=headers)
-        return Response(orjson.dumps(answer), media_type="application/json", headers=headers)
+        kind = "text/csv" if table else "application/json"
+        return Response(content, media_type=kind, headers=headers)
 
     async def post(http: HttpRequest) -> Response:
         table = wants_csv(http.headers.get("accept", ""))

@@ -24,6 +24,22 @@ Label: TypeAlias = str | NDArray[np.str_]
 Number: TypeAlias = float | FloatArray
 
 
+def plain(number: Any) -> float:
+    """A figure of one configuration as a float, whatever kind of number it is."""
+    found: float = number.item() if number.__class__ is ndarray else float(number)
+    return found
+
+
+def whole(number: Any) -> int:
+    """A figure of one configuration without its fraction."""
+    return math.trunc(plain(number))
+
+
+def finite(number: Any) -> bool:
+    """Whether a figure of one configuration is neither infinite nor undefined."""
+    return bool(-math.inf < number < math.inf)
+
+
 def maximum(first: Number, second: Number) -> Number:
     """Larger of two numbers, element by element."""
     if first.__class__ is ndarray or second.__class__ is ndarray:

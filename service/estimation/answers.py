@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
-from math import isfinite
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypeVar
 
 from pydantic import Field, GetJsonSchemaHandler, with_config
@@ -22,6 +21,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core import interval as core
+from service.core.elementwise import finite, plain
 from service.core.explanation import EstimateWarning, Step
 from service.estimation.detail import WHOLE, Detail, part_of
 
@@ -317,7 +317,7 @@ class FieldProblem(Answer):
 
 def figure(known: core.Interval) -> Interval:
     """An interval as it goes over the wire."""
-    return {"value": float(known.value), "low": float(known.low), "high": float(known.high)}
+    return {"value": plain(known.value), "low": plain(known.low), "high": plain(known.high)}
 
 
 def known_figure(interval: core.Interval | None) -> Interval | None:
@@ -327,12 +327,12 @@ def known_figure(interval: core.Interval | None) -> Interval | None:
 
 def scaled_figure(interval: core.Interval | None, factor: float) -> Interval | None:
     """An interval times a count or unit, or null where it is unknown or without bound."""
-    if interval is None or not isfinite(interval.high):
+    if interval is None or not finite(interval.high):
         return None
     return {
-        "value": float(interval.value) * factor,
-        "low": float(interval.low) * factor,
-        "high": float(interval.high) * factor,
+        "value": plain(interval.value) * factor,
+        "low": plain(interval.low) * factor,
+        "high": plain(interval.high) * factor,
     }
 
 
@@ -367,7 +367,7 @@ def frame(catalog_revision: int) -> Traced:
 def _finite(value: Any) -> Any:
     if isinstance(value, str):
         return value
-    return number if isfinite(number := float(value)) else None
+    return number if finite(number := plain(value)) else None
 
 
 def grounds(

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal
 
+from service.core.tracing import worded
+
 _BYTES = {"GB": 1e9, "GiB": float(2**30)}
 
 
@@ -34,6 +36,7 @@ def shown_in(units: Units) -> Iterator[None]:
         _UNITS.reset(token)
 
 
+@worded
 def number(value: float) -> str:
     """A number of three digits, thousands apart, or a whole one below a million in full.
 
@@ -71,6 +74,7 @@ def in_gigabytes(size_bytes: float) -> tuple[float, str]:
     return size_bytes / _BYTES[unit], unit
 
 
+@worded
 def money(usd: float) -> str:
     """An amount of three digits in US dollars, or in the currency that was chosen."""
     value, currency = in_currency(usd)

@@ -10,6 +10,7 @@ from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.architecture.padding import with_padded_heads
 from service.core.architecture.sharding import divisors
 from service.core.deployment import Deployment, InferenceWorkload, Parallelism, ServingSettings
+from service.core.elementwise import plain
 from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning
 from service.core.layouts import Merit, divides, has_fast_links, usual_layout
@@ -183,7 +184,7 @@ class Layouts:
             if held[layout].workload is self.workload:
                 compared[layout] = estimate
             latency = estimate.latency
-            return Merit(float(latency.saturation_per_s), float(latency.mean_e2e_s))
+            return Merit(plain(latency.saturation_per_s), plain(latency.mean_e2e_s))
 
         parallelism = usual_layout(
             self.deployment.architecture,
@@ -205,7 +206,7 @@ class Layouts:
         """Requests in flight over all copies, None if nobody says."""
         if self.most or self.workload.requests_per_s is not None:
             return None
-        return float(self.workload.concurrency)
+        return plain(self.workload.concurrency)
 
     def _memory(self, layout: Parallelism, requests: float) -> InferenceMemory | None:
         """Memory of copies that hold so many requests each.

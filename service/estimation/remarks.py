@@ -205,7 +205,7 @@ def told(answer: Answered, kind: Any, request: BaseModel, snapshot: CatalogSnaps
 
     def sent() -> Mapping[str, Any]:
         if not asked:
-            asked.append(request.model_dump(exclude_unset=True))
+            asked.append(request.model_dump(exclude_unset=True, warnings=False))
         return asked[0]
 
     # No pointer leads to what is then left out.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from math import isfinite
 from operator import attrgetter
 from types import NoneType, UnionType, new_class
 from typing import (
@@ -27,6 +26,7 @@ from typing import (
 
 from typing_extensions import is_typeddict
 
+from service.core.elementwise import finite, plain
 from service.estimation.answers import LEFT_OUT, Answer, Interval, figure, known_figure
 from service.estimation.references import Request
 
@@ -134,11 +134,13 @@ def _write_of(type_: Any) -> _Write:
     if origin is dict:
         write = _write_of(parts[1])
         return lambda values: {name: write(value) for name, value in values.items()}
+    if type_ is float:
+        return plain
     return str if origin is Literal else type_
 
 
 def _known_number(value: float | None) -> float | None:
-    return None if value is None or not isfinite(value) else float(value)
+    return None if value is None or not finite(value) else plain(value)
 
 
 def _unless_none(write: _Write) -> _Write:

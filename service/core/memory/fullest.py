@@ -24,7 +24,7 @@ def fullest(stages: Sequence[Memory], size: Callable[[Memory], Number]) -> Memor
     if len(stages) == 1:
         return stages[0]
     sizes = [size(stage) for stage in stages]
-    if not any(isinstance(each, np.ndarray) for each in sizes):
+    if not any(type(each) is np.ndarray for each in sizes):
         return stages[sizes.index(max(sizes))]
     index = np.asarray(np.argmax(np.array(np.broadcast_arrays(*sizes)), axis=0))
     # Of no element, and of an array without an axis, there is no first.

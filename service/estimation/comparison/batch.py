@@ -27,10 +27,18 @@ from service.estimation.training.requests import EstimateTrainingRequest
 Item: TypeAlias = Mapping[str, Any] | InferenceRequest | EstimateTrainingRequest | Rejected
 #: How validation errors become errors of fields.
 Explain = Callable[[ValidationError, type[Request]], list[FieldError]]
+#: How an answer is told, given what answers, the request and the catalog.
+Tell: TypeAlias = Callable[[Callable[[Any, CatalogSnapshot], Any], Any, CatalogSnapshot], Any]
+
+
+def _whole(
+    respond: Callable[[Any, CatalogSnapshot], Any], request: Any, snapshot: CatalogSnapshot
+) -> Any:
+    return respond(request, snapshot)
 
 
 def batch_answer(
-    requests: Sequence[Item], snapshot: CatalogSnapshot, explain: Explain
+    requests: Sequence[Item], snapshot: CatalogSnapshot, explain: Explain, tell: Tell = _whole
 ) -> BatchAnswer:
     """Answers and refusals in the order of the requests.
 
@@ -42,23 +50,33 @@ def batch_answer(
         The catalog that all are answered from.
     explain
         Puts a validation error in the words of the entry point that took the requests.
+    tell
+        Puts an answer in its form, given what answers, the request and the catalog.
     """
-    return {**frame(snapshot.revision), "items": batch_items(requests, snapshot, explain)}
+    items = batch_items(requests, snapshot, explain, tell=tell)
+    return {**frame(snapshot.revision), "items": items}
 
 
 def batch_items(
-    requests: Iterable[Item], snapshot: CatalogSnapshot, explain: Explain, first: int = 0
+    requests: Iterable[Item],
+    snapshot: CatalogSnapshot,
+    explain: Explain,
+    first: int = 0,
+    tell: Tell = _whole,
 ) -> list[BatchItem]:
     """Items of a batch, or of a part of it that begins at ``first``."""
-    return [_item(at, body, snapshot, explain) for at, body in enumerate(requests, first)]
+    return [_item(at, body, snapshot, explain, tell) for at, body in enumerate(requests, first)]
 
 
-def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> BatchItem:
+def _item(
+    at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain, tell: Tell
+) -> BatchItem:
     try:
         if isinstance(body, Rejected):
             raise body
         request = request_of(body) if isinstance(body, Mapping) else body
-        answer = _answered(request, snapshot)
+        _refuse_another_catalog(request, snapshot)
+        answer = tell(_answered, request, snapshot)
     except ValidationError as invalid:
         errors = explain(invalid, _model_of(body))
     except Rejected as rejected:
@@ -95,7 +113,6 @@ def _model_of(body: Any) -> type[Request]:
 def _answered(
     request: InferenceRequest | EstimateTrainingRequest, snapshot: CatalogSnapshot
 ) -> InferenceAnswer | EstimateTrainingAnswer:
-    _refuse_another_catalog(request, snapshot)
     answer, compute = _OF[type(request)]
     wanted = shape(answer, request.include, request.fields)
     told = wanted.told(compute(request, snapshot, wanted.detail))

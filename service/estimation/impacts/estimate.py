@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
+from service.core.elementwise import plain
 from service.core.estimate.inference import InferenceEnergy, inference_energy, inference_footprints
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.impacts.energy import POWER, REQUEST, deployment_power
@@ -266,7 +267,7 @@ def footprints_by_place(
 def _tokens_per_request(computed: ComputedDeployment) -> float:
     """Tokens that a request is counted by: those that it generates, else those that it reads."""
     workload = computed.resolved.workload
-    return float(workload.output_tokens if computed.generates else workload.input_tokens)
+    return plain(workload.output_tokens if computed.generates else workload.input_tokens)
 
 
 #: Making of a single accelerator is the same for all loads of it.
@@ -382,7 +383,7 @@ def _energy(
     power, request = energy.power, energy.request
     told: answers.DeploymentEnergy = {
         "it_power_w": figure(power.it_power_w),
-        "busy_ratio": float(power.usage.busy_ratio),
+        "busy_ratio": plain(power.usage.busy_ratio),
         "it_energy_per_request_wh": figure(request.it_wh),
     }
     if not detail.has("energy.breakdown"):
@@ -398,8 +399,8 @@ def _energy(
         else figure(power.tiers_power_w),
         "accelerator_prefill_power_w": figure((power.prefill or power.main).power_w),
         "accelerator_decode_power_w": figure(power.main.power_w),
-        "memory_utilisation_ratio": float(power.usage.memory_utilisation_ratio),
-        "compute_utilisation_ratio": float(power.usage.compute_utilisation_ratio),
+        "memory_utilisation_ratio": plain(power.usage.memory_utilisation_ratio),
+        "compute_utilisation_ratio": plain(power.usage.compute_utilisation_ratio),
         "accelerator_energy_per_request_wh": figure(request.accelerators_wh),
         "host_energy_per_request_wh": figure(request.host_wh),
         "accelerator_energy_per_output_token_j": None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import TypeAlias, cast
 
 from service.core.deployment import Accelerator
+from service.core.elementwise import finite, plain
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.waste import Waste, waste
 from service.core.interval import Interval, independent_sum, product, scale
@@ -192,6 +192,6 @@ def _written(numbers: Numbers | None, count: float) -> answers.Interval | None:
 
 def _numbers(interval: Interval | None) -> Numbers | None:
     """Value, low and high; None where they are unknown or without bound."""
-    if interval is None or not isfinite(interval.high):
+    if interval is None or not finite(interval.high):
         return None
-    return float(interval.value), float(interval.low), float(interval.high)
+    return plain(interval.value), plain(interval.low), plain(interval.high)

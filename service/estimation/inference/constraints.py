@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.core.elementwise import plain
 from service.core.memory.training.memory import TrainingMemory
 from service.estimation.answers import Constraint
 from service.estimation.inference.deployment import ComputedDeployment
@@ -16,19 +17,19 @@ def constraints(computed: ComputedDeployment) -> list[Constraint]:
         *_memory(computed),
         _at_most(
             "tensor_parallel_group_within_scale_up_domain",
-            float(parallelism.tensor),
-            float(deployment.accelerator.scale_up_domain_accelerators),
+            plain(parallelism.tensor),
+            plain(deployment.accelerator.scale_up_domain_accelerators),
             "accelerators",
         ),
     ]
     limit = resolved.serving.max_model_len or deployment.architecture.max_position_embeddings
     if limit is not None:
         tokens = resolved.workload.sequence_tokens
-        found.append(_at_most("context_length", float(tokens), float(limit), "tokens"))
+        found.append(_at_most("context_length", plain(tokens), plain(limit), "tokens"))
     rate = resolved.workload.requests_per_s
     if rate is not None:
         saturation = computed.latency.saturation_requests_per_s.value
-        found.append(_at_most("request_rate", float(rate), float(saturation), "requests/s"))
+        found.append(_at_most("request_rate", plain(rate), plain(saturation), "requests/s"))
     return found
 
 
@@ -38,21 +39,21 @@ def training_constraints(memory: TrainingMemory) -> list[Constraint]:
     found = [
         _at_most(
             "memory_per_accelerator",
-            float(memory.total_bytes.value),
-            float(memory.usable_bytes),
+            plain(memory.total_bytes.value),
+            plain(memory.usable_bytes),
             "bytes",
         ),
         _at_most(
             "tensor_parallel_group_within_scale_up_domain",
-            float(deployment.parallelism.tensor),
-            float(deployment.accelerator.scale_up_domain_accelerators),
+            plain(deployment.parallelism.tensor),
+            plain(deployment.accelerator.scale_up_domain_accelerators),
             "accelerators",
         ),
     ]
     limit = deployment.architecture.max_position_embeddings
     if limit is not None:
-        tokens = float(memory.micro_batch.tokens)
-        found.append(_at_most("context_length", tokens, float(limit), "tokens"))
+        tokens = plain(memory.micro_batch.tokens)
+        found.append(_at_most("context_length", tokens, plain(limit), "tokens"))
     return found
 
 
@@ -60,13 +61,13 @@ def _memory(computed: ComputedDeployment) -> list[Constraint]:
     memory = computed.memory
     if computed.tiers is not None:
         # Nothing may be left without a place; how many sequences run follows from that.
-        unplaced = float(computed.tiers.unplaced_bytes.value)
+        unplaced = plain(computed.tiers.unplaced_bytes.value)
         return [_at_most("bytes_without_a_place", unplaced, 0.0, "bytes")]
     # What does not count against the engine's share may lie beside it.
     held = _at_most(
         "memory_per_accelerator",
-        float(memory.total_bytes.value),
-        float(memory.total_bytes.value + memory.headroom_bytes.value),
+        plain(memory.total_bytes.value),
+        plain(memory.total_bytes.value + memory.headroom_bytes.value),
         "bytes",
     )
     if not computed.generates:
@@ -75,8 +76,8 @@ def _memory(computed: ComputedDeployment) -> list[Constraint]:
         held,
         _at_most(
             "sequences_in_flight",
-            float(computed.resolved.workload.concurrency),
-            float(memory.max_concurrency.value),
+            plain(computed.resolved.workload.concurrency),
+            plain(memory.max_concurrency.value),
             "sequences",
         ),
     ]

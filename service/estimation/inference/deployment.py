@@ -17,6 +17,7 @@ from service.core.deployment import (
     Parallelism,
     ServingSettings,
 )
+from service.core.elementwise import plain
 from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.memory.inference import formulas
@@ -155,7 +156,7 @@ def resolve_deployment(
     workload = valued(
         InferenceWorkload,
         request.workload,
-        concurrency=1.0 if asked == MOST else float(asked),
+        concurrency=1.0 if asked == MOST else plain(asked),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         input_spread=input_spread,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NotRequired, TypeAlias
 from service.core import deployment
 from service.core.backends import Backend
 from service.core.deployment import Accelerator, InferenceWorkload
-from service.core.elementwise import Number
+from service.core.elementwise import Number, plain, whole
 from service.core.engine_defaults import START_SETTINGS, UsageContext
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.performance.inference.tasks import prefill_tokens
@@ -205,19 +205,19 @@ def _workload(workload: InferenceWorkload) -> Workload:
         "output_tokens": _plain(workload.output_tokens),
         "input_spread": _spread(workload.input_spread),
         "output_spread": _spread(workload.output_spread),
-        "concurrency": int(workload.concurrency),
-        "encoded_tokens": int(workload.encoded_tokens),
-        "images_per_request": int(workload.images),
-        "audio_tokens": int(workload.audio_tokens),
-        "image_tokens": 0 if image is None else int(workload.images * image.tokens),
+        "concurrency": whole(workload.concurrency),
+        "encoded_tokens": whole(workload.encoded_tokens),
+        "images_per_request": whole(workload.images),
+        "audio_tokens": whole(workload.audio_tokens),
+        "image_tokens": 0 if image is None else whole(workload.images * image.tokens),
         "task_prefill_tokens": prefill_tokens(workload),
     }
 
 
 def _plain(tokens: Number) -> float:
     """A length, without a fraction where it has none."""
-    mean = float(tokens)
-    return int(mean) if mean.is_integer() else mean
+    mean = plain(tokens)
+    return whole(mean) if mean.is_integer() else mean
 
 
 def _spread(spread: deployment.LengthSpread) -> LengthSpread | None:

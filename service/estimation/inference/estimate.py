@@ -9,7 +9,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import COSTS
 from service.core.deployment import Region
-from service.core.elementwise import Number
+from service.core.elementwise import Number, plain
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
 from service.core.memory.inference.tier_costs import tiers_price_usd
@@ -178,7 +178,7 @@ def inference_estimate(
         "cost": served_costs(
             costed,
             computed.latency.requests_per_s,
-            float(computed.resolved.workload.output_tokens) if computed.generates else None,
+            plain(computed.resolved.workload.output_tokens) if computed.generates else None,
             request.period,
             detail,
         ),
@@ -197,9 +197,9 @@ def _use_warnings(computed: ComputedDeployment, costed: Costs) -> Iterator[Estim
     if resolved.deployment.accelerator.platform.kind not in _OF_ONE_PERSON:
         return
     yield from use_warnings(
-        float(owned.hardware_usd_per_hour.value),
-        float(owned.electricity_usd_per_hour.value),
-        float(computed.latency.requests_per_s.value) * float(workload.output_tokens),
+        plain(owned.hardware_usd_per_hour.value),
+        plain(owned.electricity_usd_per_hour.value),
+        plain(computed.latency.requests_per_s.value) * plain(workload.output_tokens),
     )
 
 
@@ -325,7 +325,7 @@ def _latency(
         "load": None
         if load is None
         else {
-            "utilisation_ratio": float(load.utilisation_ratio),
+            "utilisation_ratio": plain(load.utilisation_ratio),
             "saturated": bool(load.saturated),
             "ttft_s": None
             if load.saturated
@@ -372,7 +372,7 @@ def _burst(computed: ComputedDeployment, every: bool) -> Burst | None:
         return None
     return {
         "makespan_s": figure(makespan(latency.requests_per_s, burst)),
-        "waves": float(burst.waves_before) + 1.0,
+        "waves": plain(burst.waves_before) + 1.0,
         "ttft_s": percentile_figures(burst.ttft_s, latency.ttft_s, every),
         "tpot_s": percentile_figures(burst.tpot_s, latency.tpot_s, every)
         if computed.generates
@@ -383,7 +383,7 @@ def _burst(computed: ComputedDeployment, every: bool) -> Burst | None:
 
 def makespan(rate: Interval, burst: CoreBurst) -> Interval:
     """Time until all requests that came at once are answered, as uncertain as their rate [s]."""
-    value = float(burst.makespan_s)
+    value = plain(burst.makespan_s)
     return Interval(value, value * rate.value / rate.high, value * rate.value / rate.low)
 
 

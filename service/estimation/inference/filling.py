@@ -7,6 +7,7 @@ from math import floor
 from typing import Final
 
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
+from service.core.elementwise import plain
 from service.core.memory.inference.memory import inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
 
@@ -24,9 +25,9 @@ def as_many_as_fit(
     runtime: RuntimeOverheads,
 ) -> InferenceWorkload:
     """The workload with as many requests in flight as there is room and slots for, at least one."""
-    most = float(serving.max_running_sequences) * deployment.parallelism.data
+    most = plain(serving.max_running_sequences) * deployment.parallelism.data
     for _ in range(_LOOKS):
         memory = inference_memory(deployment, workload, serving, runtime)
         fitting = floor(memory.max_concurrency.value)
-        workload = replace(workload, concurrency=max(min(float(fitting), most), 1.0))
+        workload = replace(workload, concurrency=max(min(plain(fitting), most), 1.0))
     return workload

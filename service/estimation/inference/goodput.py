@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.core.elementwise import plain
 from service.core.estimate.inference import goodput_of
 from service.core.performance.inference.goodput import TimeLimit, time_limit
 from service.estimation.answers import figure
@@ -43,11 +44,11 @@ def goodput_answer(computed: ComputedDeployment, limits: tuple[TimeLimit, ...]) 
     if not limits:
         return None
     found = goodput_of(computed.estimate, limits)
-    idle = {name: float(value) for name, value in found.idle_s.items()}
-    saturation = float(computed.latency.saturation_requests_per_s.value)
+    idle = {name: plain(value) for name, value in found.idle_s.items()}
+    saturation = plain(computed.latency.saturation_requests_per_s.value)
     return {
         "requests_per_s": figure(found.requests_per_s),
-        "saturation_ratio": float(found.requests_per_s.value) / saturation,
+        "saturation_ratio": plain(found.requests_per_s.value) / saturation,
         "limited_by": list(found.limited_by),
         "reason": _reason(found.limited_by, limits, idle),
         "limits": [

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Literal
 
+from service.core import elementwise
 from service.core.architecture.images import image_view
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import for_task, usual_task
@@ -138,5 +139,5 @@ def with_step_budget(serving: ServingSettings, workload: InferenceWorkload) -> S
     """Settings whose steps take a sequence that is embedded or ranked in one go."""
     if workload.task == "generate":
         return serving
-    budget = max(float(serving.chunked_prefill_tokens), float(ceil(float(workload.input_tokens))))
+    budget = max(float(serving.chunked_prefill_tokens), elementwise.ceil(workload.input_tokens))
     return replace(serving, chunked_prefill_tokens=budget)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from service.core.deployment import InferenceWorkload
+from service.core.elementwise import plain
 from service.core.interval import Interval, scale, shift
 
 
@@ -17,9 +18,9 @@ def prefill_tokens(workload: InferenceWorkload) -> float:
     calls, growth = workload.calls_per_task, workload.context_growth_tokens
     first = workload.input_tokens * (1.0 - workload.prefix_cached_ratio)
     if workload.context_kept_cached:
-        return float(first + (calls - 1) * growth)
+        return plain(first + (calls - 1) * growth)
     each = workload.input_tokens - first
-    return float(calls * workload.input_tokens + growth * calls * (calls - 1) / 2.0 - each * calls)
+    return plain(calls * workload.input_tokens + growth * calls * (calls - 1) / 2.0 - each * calls)
 
 
 def mean_call(workload: InferenceWorkload) -> InferenceWorkload:

@@ -1,0 +1,206 @@
+"""Answers as bytes, those to questions that differ in their load alone by straight-line code.
+
+Whoever tries loads on one deployment asks the same again but for a few numbers. The first such
+questions are answered as any other. Then one is computed with numbers that note what becomes of
+them (:mod:`service.core.tracing`), and what was noted answers the next ones: the same arithmetic,
+and between its figures the same text. Where a load leads to other decisions than those noted, it is
+answered as any other again, until there is code for that as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, TypeAlias, cast
+
+import orjson
+from cachetools import LRUCache
+
+from service.catalog.derived import derived
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.tracing import MARKED, Place, Tape, Traced
+from service.estimation.programs import Program, compiled
+from service.estimation.references import Request
+
+_log = logging.getLogger(__name__)
+
+#: Numbers of a workload in which questions of one kind differ.
+LOADS = ("input_tokens", "output_tokens", "concurrency", "requests_per_s")
+#: Code costs as much as some dozens of answers, and is made after as many were computed without.
+ANSWERED_BEFORE = 40
+#: Sets of decisions that there is code for, of one kind of questions.
+_MOST_PROGRAMS = 12
+#: Kinds of questions that are told apart, and those that have code; code takes some 0.5 MB.
+_MOST_KINDS = 1_024
+_MOST_PREPARED = 32
+#: Longer questions hold whole models, which nobody varies the load of so often.
+_LONGEST_BYTES = 4_096
+#: A figure alone, and one within a text.
+_PLACES = re.compile(rf'"\ue002(\d+)\ue003"|{MARKED}')
+
+Respond: TypeAlias = Callable[[Any, CatalogSnapshot], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """Code for the figures of an answer, and the text between them, which begins and ends it.
+
+    The first ``numbers`` of the code's results are figures, the rest are words; ``order`` tells
+    which comes where.
+    """
+
+    program: Program
+    between: tuple[bytes, ...]
+    numbers: int
+    order: tuple[int, ...]
+
+    def answer(self, loads: Mapping[str, float]) -> bytes | None:
+        """The answer to a load; None for one that is decided otherwise."""
+        try:
+            found = self.program(*loads.values())
+        except (ArithmeticError, ValueError):
+            return None
+        if found is None:
+            return None
+        told = orjson.dumps(found[: self.numbers])[1:-1].split(b",")
+        told += [word.encode() for word in found[self.numbers :]]
+        pieces = [b""] * (len(self.between) + len(self.order))
+        pieces[::2] = self.between
+        pieces[1::2] = [told[at] for at in self.order]
+        return b"".join(pieces)
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Questions that differ in their load alone: how many were computed, and code for others."""
+
+    computed: int = 0
+    untraceable: bool = False
+    prepared: list[_Prepared] = field(default_factory=list)
+
+
+class _Kinds:
+    """Kinds of questions to one catalog, those asked last."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kinds: LRUCache[tuple[str, str], _Kind] = LRUCache(_MOST_KINDS)
+        self._prepared: LRUCache[tuple[str, str], _Kind] = LRUCache(_MOST_PREPARED)
+
+    def of(self, key: tuple[str, str]) -> _Kind:
+        """The kind of a question."""
+        with self._lock:
+            kind = self._prepared.get(key) or self._kinds.get(key)
+            if kind is None:
+                kind = self._kinds[key] = _Kind()
+            return kind
+
+    def keep(self, key: tuple[str, str], kind: _Kind, prepared: _Prepared) -> None:
+        """Have more code answer questions of a kind; kinds not asked for longest lose theirs."""
+        with self._lock:
+            kind.computed = 0
+            kind.prepared = [*kind.prepared, prepared]
+            self._kinds.pop(key, None)
+            self._prepared[key] = kind
+
+
+@derived()
+def _kinds_of(snapshot: CatalogSnapshot) -> _Kinds:  # noqa: ARG001 - kept with it
+    return _Kinds()
+
+
+def answer_bytes(respond: Respond, request: Any, snapshot: CatalogSnapshot) -> bytes:
+    """An answer as JSON.
+
+    Parameters
+    ----------
+    respond
+        Answers requests of this type, from the request and the catalog alone.
+    request, snapshot
+        What is asked, and the catalog.
+
+    Raises
+    ------
+    Rejected
+        If it cannot be answered.
+    """
+    loads = _loads_of(request)
+    if not loads:
+        return orjson.dumps(respond(request, snapshot))
+    # What is given, and as what: code for 1 is none for 1.0, nor for a field that is left out.
+    forms = ",".join(f"{name}:{type(value).__name__}" for name, value in loads.items())
+    rest = request.model_dump_json(exclude_unset=True, exclude={"workload": set(loads)})
+    if len(rest) > _LONGEST_BYTES:
+        return orjson.dumps(respond(request, snapshot))
+    kinds, key = _kinds_of(snapshot), (f"{type(request).__name__} {forms}", rest)
+    kind = kinds.of(key)
+    for prepared in kind.prepared:
+        told = prepared.answer(loads)
+        if told is not None:
+            return told
+    answer = orjson.dumps(respond(request, snapshot))
+    kind.computed += 1
+    if (
+        kind.computed >= ANSWERED_BEFORE
+        and not kind.untraceable
+        and len(kind.prepared) < _MOST_PROGRAMS
+    ):
+        found = _prepare(respond, request, snapshot, loads)
+        # The code has to repeat what is known, at least.
+        if found is None or found.answer(loads) != answer:
+            kind.untraceable = True
+        else:
+            kinds.keep(key, kind, found)
+    return answer
+
+
+def _loads_of(request: Request) -> dict[str, float]:
+    """Numbers of a question's load that were given, by name."""
+    workload = getattr(request, "workload", None)
+    if workload is None:
+        return {}
+    given = workload.__dict__
+    return {
+        name: given[name]
+        for name in LOADS
+        if name in workload.model_fields_set and type(given[name]) in (int, float)
+    }
+
+
+def _prepare(
+    respond: Respond, request: Any, snapshot: CatalogSnapshot, loads: Mapping[str, float]
+) -> _Prepared | None:
+    """Code that answers as ``respond`` does; None where it does what code cannot repeat."""
+    tape = Tape()
+    traced = {name: tape.input(value) for name, value in loads.items()}
+    workload = request.workload.model_copy(update=traced)
+    figures: list[Place] = []
+
+    def noted(figure: Any) -> str:
+        if type(figure) is not Traced:
+            raise TypeError(type(figure).__name__)
+        figures.append(figure.place)
+        return f"\ue002{len(figures) - 1}\ue003"
+
+    try:
+        answer = respond(request.model_copy(update={"workload": workload}), snapshot)
+        text = orjson.dumps(answer, default=noted).decode()
+    except Exception as error:
+        _log.debug("no code answers questions like this", exc_info=error)
+        return None
+    between = _PLACES.split(text)
+    alone, within = between[1::3], between[2::3]
+    words = [Place(int(at)) for at in within if at is not None]
+    order, next_word = [], len(figures)
+    for at in alone:
+        order.append(next_word if at is None else int(at))
+        next_word += at is None
+    return _Prepared(
+        compiled(tape, [*figures, *words]),
+        tuple(part.encode() for part in cast("list[str]", between[::3])),
+        len(figures),
+        tuple(order),
+    )
