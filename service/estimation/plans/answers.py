@@ -263,7 +263,7 @@ class TrafficPlanAnswer(Repeatable):
     """Null where intensities are the request's own, or one average."""
 
 
-SiteLimit: TypeAlias = Literal["site_power", "racks", "rack_power"]
+SiteLimit: TypeAlias = Literal["site_power", "racks", "rack_power", "rack_air_cooling", "water"]
 
 
 class SiteServed(Answer):
@@ -289,8 +289,8 @@ class SiteOption(Answer):
     machines_per_rack: int
     racks_used: int
     limited_by: SiteLimit
-    """What keeps more of it out: the power of the site, the number of racks, or that no machine may
-    stand in a rack of that power."""
+    """What keeps more of it out: power or water of the site, the number of racks, how much heat
+    the room's air removes from a rack, or that no machine may stand in a rack of that power."""
     memory_bytes: float
     """Memory of all accelerators."""
     machine_kw: float
@@ -338,5 +338,6 @@ class SitePlanAnswer(Repeatable):
 
     region: str
     facility: Facility
+    """The building, which is the same for all options."""
     options: list[SiteOption]
     """In the order of the request."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import floor, isfinite
+from math import floor, inf, isfinite
 from typing import Any, Literal, cast
 
 from service.catalog.entries.entry import Entry
@@ -35,7 +35,7 @@ from service.estimation.plans.operation import (
 )
 from service.estimation.plans.requests import SiteOptionRequest, SitePlanRequest
 from service.estimation.plans.sums import times
-from service.estimation.platforms import resolve_placed, sited
+from service.estimation.platforms import Facility, resolve_placed, sited
 from service.estimation.references import FacilityRequest
 from service.estimation.rejection import Rejected
 from service.estimation.remarks import remarking
@@ -45,8 +45,7 @@ from service.estimation.resolution import Problems, resolve_region
 _W_PER_KW = 1e3
 _HOURS_PER_DAY = 24.0
 _KG_PER_G = 1e-3
-#: Classes of sites that have no racks, and what stands in for them.
-_NO_DATA_CENTRES = ("home", "office")
+#: What a site is whose PUE nobody states, whatever machines fill it.
 _USUAL_CLASS: Literal["colocation"] = "colocation"
 #: A share of a machine that rounding may lose.
 _NOTHING = 1e-9
@@ -54,7 +53,10 @@ _NOTHING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class _Filled:
-    """A site full of machines of one kind."""
+    """A site full of machines of one kind.
+
+    ``water_each_l_per_day`` is what one evaporates on the site, where the water is limited.
+    """
 
     accelerator: Entry[Accelerator]
     machine: Entry[Machine] | None
@@ -66,6 +68,7 @@ class _Filled:
     limited_by: SiteLimit
     facility: FacilityRequest
     pue_ratio: answers.Interval
+    water_each_l_per_day: float | None = None
 
     @property
     def accelerators(self) -> int:
@@ -103,6 +106,10 @@ def site_plan_answer(request: SitePlanRequest, snapshot: CatalogSnapshot) -> Sit
         if filled.machine is not None:
             entries["platforms", filled.machine.id] = filled.machine
         impacts = _impacts(filled, option, f"/options/{at}", request, snapshot)
+        watered = _within_water(filled, impacts, request)
+        if watered.machines != filled.machines:
+            impacts = _impacts(watered, option, f"/options/{at}", request, snapshot)
+        filled = watered
         rules = _rules(filled, place, request, impacts, snapshot)
         warnings |= dict.fromkeys(_warnings(filled, request))
         if rules is not None:
@@ -126,7 +133,7 @@ def site_plan_answer(request: SitePlanRequest, snapshot: CatalogSnapshot) -> Sit
     return {
         **frame(snapshot.revision),
         "region": place.id,
-        "facility": sited(place, None, request.facility, snapshot).facility,
+        "facility": _facility(place, request.facility, snapshot),
         "options": options,
         **grounds(
             snapshot, warnings, [(kind, entry) for (kind, _), entry in entries.items()], None
@@ -159,16 +166,21 @@ def _filled(
             f"{accelerator.id} has no thermal design power; give figures.thermal_design_power_w",
         )
     each = max(1, round(float(accelerator.value.platform.accelerators)))
-    facility = _building(place, machine, request.facility)
+    facility = _building(place, request.facility)
     pue = sited(place, machine, facility, snapshot).region.value.pue_ratio
-    in_rack = floor(request.rack_kw / machine_kw + _NOTHING)
+    by_supply = floor(request.rack_kw / machine_kw + _NOTHING)
     if request.machines_per_rack is not None:
-        in_rack = min(in_rack, request.machines_per_rack)
+        by_supply = min(by_supply, request.machines_per_rack)
+    in_rack = int(min(by_supply, _cooled_in_rack(request, machine_kw)))
     by_racks = in_rack * request.racks
     usable_kw = request.site_kw * (1.0 - request.reserve_ratio)
     by_power = floor(usable_kw / (machine_kw * float(pue.value)) + _NOTHING)
     machines = min(by_racks, by_power)
-    limited_by: SiteLimit = "site_power" if by_power < by_racks else "racks"
+    limited_by: SiteLimit = "site_power"
+    if not by_supply:
+        limited_by = "rack_power"
+    elif by_racks <= by_power:
+        limited_by = "rack_air_cooling" if in_rack < by_supply else "racks"
     return _Filled(
         accelerator=accelerator,
         machine=machine,
@@ -177,19 +189,56 @@ def _filled(
         machines=machines,
         machines_per_rack=in_rack,
         racks_used=-(-machines // in_rack) if in_rack else 0,
-        limited_by=limited_by if in_rack else "rack_power",
+        limited_by=limited_by,
         facility=facility,
         pue_ratio=figure(pue),
     )
 
 
-def _building(
-    place: Entry[Region], machine: Entry[Machine] | None, asked: FacilityRequest
-) -> FacilityRequest:
-    """The building of a site, which is a data centre whatever machines fill it."""
-    if machine is None or asked.site_class is not None or not place.value.pue_stood_in:
-        return asked
-    if machine.value.platform.site_class not in _NO_DATA_CENTRES:
+def _cooled_in_rack(request: SitePlanRequest, machine_kw: float) -> float:
+    """Machines of a rack whose heat the room's air removes; any number where that has no limit."""
+    to_air_kw = machine_kw * (1.0 - request.site.liquid_cooled_ratio)
+    if request.rack_air_kw is None or to_air_kw <= 0.0:
+        return inf
+    return floor(request.rack_air_kw / to_air_kw + _NOTHING)
+
+
+def _within_water(
+    filled: _Filled, impacts: ImpactsAnswer | None, request: SitePlanRequest
+) -> _Filled:
+    """As many of the machines as the site's water is enough for; it goes with their energy."""
+    most_l = request.water_l_per_day
+    on_site = None if impacts is None or most_l is None else _on_site_l_per_day(impacts)
+    if on_site is None or most_l is None:
+        return filled
+    each_l = on_site["value"] / filled.machines
+    filled = replace(filled, water_each_l_per_day=each_l)
+    if on_site["value"] <= most_l * (1.0 + _NOTHING):
+        return filled
+    machines = floor(most_l / each_l + _NOTHING)
+    racks = -(-machines // filled.machines_per_rack)
+    return replace(filled, machines=machines, racks_used=racks, limited_by="water")
+
+
+def _on_site_l_per_day(impacts: ImpactsAnswer) -> answers.Interval | None:
+    bases = impacts["impacts"]
+    used = None if bases is None else bases["period"]
+    return None if used is None else times(used["water"]["on_site_l"], 1.0 / DAYS_PER_YEAR)
+
+
+def _facility(place: Entry[Region], asked: FacilityRequest, snapshot: CatalogSnapshot) -> Facility:
+    """The building as it is told, by why it was taken."""
+    building = _building(place, asked)
+    told = sited(place, None, building, snapshot).facility
+    if building.site_class == asked.site_class or asked.pue_ratio is not None:
+        return told
+    reason = f"nobody states one for {place.id}; usual for the class {building.site_class}"
+    return {**told, "pue_reason": reason}
+
+
+def _building(place: Entry[Region], asked: FacilityRequest) -> FacilityRequest:
+    """The building of a site, which is one and the same data centre whatever machines fill it."""
+    if asked.site_class is not None or not place.value.pue_stood_in:
         return asked
     return asked.model_copy(update={"site_class": _USUAL_CLASS})
 
@@ -217,8 +266,8 @@ def _written(
     used = None if bases is None else bases["period"]
     site = None if impacts is None else impacts["site"]
     waste = None if used is None else used["e_waste_streams"]
-    on_site = None if used is None else times(used["water"]["on_site_l"], 1.0 / DAYS_PER_YEAR)
-    limits = list(_constraints(filled, request, on_site, site))
+    on_site = None if impacts is None else _on_site_l_per_day(impacts)
+    limits = list(_constraints(filled, request, site))
     failed = [] if rules is None else _named(rules, "fail")
     broken = [one["name"] for one in limits if one["verdict"] == "fail"] + failed
     return {
@@ -296,7 +345,6 @@ def _impacts(
 def _constraints(
     filled: _Filled,
     request: SitePlanRequest,
-    on_site_l_per_day: answers.Interval | None,
     site: Any,
 ) -> Iterator[Constraint]:
     """Hard limits of the site, in the order in which they are met."""
@@ -306,13 +354,15 @@ def _constraints(
     yield _held(
         "site_power", max(filled.it_kw * filled.pue_ratio["value"], one_kw), usable_kw, "kW"
     )
+    if request.rack_air_kw is not None:
+        in_rack = min(max(filled.machines, 1), max(filled.machines_per_rack, 1))
+        air_kw = in_rack * filled.machine_kw * (1.0 - request.site.liquid_cooled_ratio)
+        yield _held("rack_air_cooling", air_kw, request.rack_air_kw, "kW")
+    if request.water_l_per_day is not None and filled.water_each_l_per_day is not None:
+        used_l = filled.water_each_l_per_day * max(filled.machines, 1)
+        yield _held("water", used_l, request.water_l_per_day, "l/d")
     if site is None:
         return
-    if request.rack_air_kw is not None:
-        air_kw = site["heat"]["air_cooled_kw"]["value"]
-        yield _held("rack_air_cooling", air_kw, request.rack_air_kw, "kW")
-    if request.water_l_per_day is not None and on_site_l_per_day is not None:
-        yield _held("water", on_site_l_per_day["value"], request.water_l_per_day, "l/d")
     noise, limit_db = site["noise"], request.site.noise_limit_db
     if noise is not None and limit_db is not None:
         yield _held("noise", noise["sound_pressure_db"]["value"], limit_db, "dBA")
@@ -413,17 +463,17 @@ def _copies(
 
 
 def _warnings(filled: _Filled, request: SitePlanRequest) -> Iterator[EstimateWarning]:
+    """Why nothing fits, where nothing does."""
     if filled.machines:
         return
-    needs = (
-        f"one machine with {filled.accelerators_per_machine} {filled.accelerator.id} draws up to "
-        f"{filled.machine_kw:.1f} kW"
-    )
-    if filled.machines_per_rack:
-        yield EstimateWarning(
-            "nothing_fits", f"{needs}, which is more than the site's power leaves for machines"
-        )
-    else:
-        yield EstimateWarning(
-            "nothing_fits", f"{needs}, a rack has {request.rack_kw:g} kW: none may stand in it"
-        )
+    machine = f"one machine with {filled.accelerators_per_machine} {filled.accelerator.id}"
+    draws = f"{machine} draws up to {filled.machine_kw:.1f} kW"
+    why: Mapping[SiteLimit, str] = {
+        "rack_power": f"{draws}, a rack has {request.rack_kw:g} kW: none may stand in it",
+        "rack_air_cooling": f"{draws}, of whose heat the room's air removes no more than "
+        f"{request.rack_air_kw or 0.0:g} kW from a rack: none may stand in it",
+        "water": f"{machine} evaporates {filled.water_each_l_per_day or 0.0:.0f} l of water a day "
+        f"on the site, which has {request.water_l_per_day or 0.0:g} l",
+    }
+    usual = f"{draws}, which is more than the site's power leaves for machines"
+    yield EstimateWarning("nothing_fits", why.get(filled.limited_by, usual))

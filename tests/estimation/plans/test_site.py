@@ -174,36 +174,79 @@ def test_what_is_served_is_the_estimate_of_its_copies(
     )
 
 
-def test_limits_of_water_air_and_noise_are_told(packaged_snapshot: CatalogSnapshot) -> None:
-    answer = planned(
-        packaged_snapshot,
-        options=_SITE["options"][:1],
-        rack_air_kw=10.0,
-        water_l_per_day=1.0,
-        region="aws/us-east-1",
-        site={
-            "sound_sources": [{"count": 20, "sound_power_db": 95}],
-            "receptor_distance_m": 200,
-            "noise_limit_db": 45,
-        },
-    )
+def filled(packaged_snapshot: CatalogSnapshot, **changes: Any) -> dict[str, Any]:
+    """One option of the site, with its limits."""
+    return planned(packaged_snapshot, options=_SITE["options"][:1], **changes)
+
+
+def verdicts(option: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["verdict"] for each in option["constraints"]}
+
+
+def test_air_and_water_keep_machines_out(packaged_snapshot: CatalogSnapshot) -> None:
+    (most,) = filled(packaged_snapshot)["options"]
+    assert most["machines_per_rack"] > 1
+    (air,) = filled(packaged_snapshot, rack_air_kw=12.0)["options"]
+    assert air["machines_per_rack"] == 1
+    assert air["limited_by"] == "rack_air_cooling"
+    assert set(verdicts(air).values()) == {"pass"}
+    # Liquid takes most of the heat, so that racks may be full again.
+    liquid = {"rack_air_kw": 12.0, "site": {"liquid_cooled_ratio": 0.8}}
+    assert filled(packaged_snapshot, **liquid)["options"][0]["machines"] == most["machines"]
+    tower = {"site": {"cooling": "evaporative-tower", "wet_bulb_celsius": 15.0}}
+    (wet,) = filled(packaged_snapshot, **tower)["options"]
+    half = wet["water_on_site_l_per_day"]["value"] / 2
+    (dry,) = filled(packaged_snapshot, **tower, water_l_per_day=half)["options"]
+    assert dry["limited_by"] == "water"
+    assert dry["machines"] == wet["machines"] // 2
+    assert dry["water_on_site_l_per_day"]["value"] == pytest.approx(half)
+    assert verdicts(dry)["water"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"),
+    [
+        ({"rack_kw": 3.0}, "rack_power"),
+        ({"rack_air_kw": 10.0}, "rack_air_cooling"),
+        ({"site_kw": 5.0}, "site_power"),
+        (
+            {"water_l_per_day": 1.0, "site": {"cooling": "evaporative-tower"}},
+            "water",
+        ),
+    ],
+)
+def test_an_impossible_site_names_what_makes_it_so(
+    packaged_snapshot: CatalogSnapshot, changes: dict[str, Any], first: str
+) -> None:
+    answer = filled(packaged_snapshot, **changes)
     (one,) = answer["options"]
-    verdicts = {each["name"]: each["verdict"] for each in one["constraints"]}
-    assert verdicts == {
-        "rack_power": "pass",
-        "site_power": "pass",
-        "rack_air_cooling": "fail",
-        "water": "fail",
-        "noise": "fail",
+    assert one["machines"] == 0
+    assert one["first_broken"] == one["limited_by"] == first
+    [said] = [each for each in answer["warnings"] if each["code"] == "nothing_fits"]
+    assert said["message"].startswith("One machine with 8")
+
+
+def test_noise_is_told_whatever_fills_the_site(packaged_snapshot: CatalogSnapshot) -> None:
+    heard = {
+        "sound_sources": [{"count": 20, "sound_power_db": 95}],
+        "receptor_distance_m": 200,
+        "noise_limit_db": 45,
     }
-    assert one["first_broken"] == "rack_air_cooling"
-    liquid = planned(
-        packaged_snapshot,
-        options=_SITE["options"][:1],
-        rack_air_kw=10.0,
-        site={"liquid_cooled_ratio": 0.8},
-    )
-    assert liquid["options"][0]["first_broken"] is None
+    (one,) = filled(packaged_snapshot, site=heard)["options"]
+    assert verdicts(one) == {"rack_power": "pass", "site_power": "pass", "noise": "fail"}
+    assert one["first_broken"] == "noise"
+
+
+def test_one_building_is_compared_with_itself(packaged_snapshot: CatalogSnapshot) -> None:
+    # Servers of modules usually stand with a colocator, racks of 72 with who makes them.
+    racks = {"rack_kw": 150.0, "site_kw": 1e4, "facility": {}}
+    answer = planned(packaged_snapshot, **racks)
+    ratios = {
+        round(one["facility_kw"]["value"] / one["it_kw"], 9)
+        for one in answer["options"]
+        if one["it_kw"]
+    }
+    assert ratios == {answer["facility"]["pue_ratio"]["value"]}
 
 
 def test_rules_of_the_place_decide_whether_it_may(packaged_snapshot: CatalogSnapshot) -> None:
