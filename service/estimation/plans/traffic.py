@@ -356,7 +356,9 @@ def _warnings(
     if profile is None and request.grid_gco2e_per_kwh is None:
         yield EstimateWarning(
             "grid_not_hourly",
-            f"the grid of {one.region.id} is only known as an average: every hour counts the same",
+            f"the grid of {one.region.id} is only known as an average: every hour counts the same. "
+            "Hourly data of grids outside the United States may not be passed on with the catalog; "
+            "state grid_gco2e_per_kwh for each interval",
         )
     yield from rented_whole(one, one.accelerators)
     yield from contract_warnings(request.contract, one)

@@ -11,7 +11,7 @@ RIGHT = {
     "kv-cache-13b-batch-32": 32 * 4096 * 5120 * 2 * 40 * 2 / 1e9,
     "kv-cache-growth": 859.0,
     "kv-cache-by-hidden-size": 0.537,
-    "paged-attention-saving": 0.8192,
+    "paged-attention-saving": 1 - (16 + 2048) / 2 / 2048,
     "quantising-80-gb": 40.0,
     "snippet-units": 0.0737,
     "activations-13b": 1.678,
