@@ -56,7 +56,6 @@ _CLOSED: Mapping[str, str] = {
 #: Models of a kind that is not computed, by how their names begin, with their model type.
 _NOT_COMPUTED: Mapping[str, str] = {
     "deepseek-v4.1": "deepseek_v41",
-    "deepseek-v4": "deepseek_v4",
     "qwen3.8-flash-next": "qwen4_exp",
     "glm-5.3-flash": "glm5_next",
     "zamba2": "zamba2",

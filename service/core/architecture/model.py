@@ -56,8 +56,12 @@ class LatentAttention:
 
     The cache holds ``kv_lora_rank + qk_rope_head_dim`` elements a token and layer, whole on every
     tensor-parallel rank. With ``indexer_head_dim`` (DeepSeek sparse attention) the cache also
-    holds one index key of that many elements, and at most ``indexer_top_k`` tokens are attended;
+    holds one index key of that many elements, which ``indexer_heads`` compare with queries of all
+    tokens, whole on each rank, and at most ``indexer_top_k`` tokens are attended;
     a layer with the latter alone attends to the tokens that an earlier one has chosen.
+    With ``tokens_per_entry`` above one, each entry sums up a run of so many tokens, and the index
+    chooses entries; with ``window_tokens`` only the last tokens are kept. Either stands beside the
+    other in DeepSeek-V4, whose entries are keys and values of all heads as they are.
 
     References
     ----------
@@ -73,6 +77,21 @@ class LatentAttention:
     indexer_head_dim: int | None
     indexer_top_k: int | None
     tensors: tuple[Tensor, ...]
+    indexer_heads: int = 0
+    tokens_per_entry: int = 1
+    window_tokens: int | None = None
+
+    @property
+    def attended_tokens(self) -> int | None:
+        """Tokens that a query attends to at most, by themselves or summed up, or None."""
+        if self.indexer_top_k is None:
+            return self.window_tokens
+        return self.indexer_top_k * self.tokens_per_entry
+
+    @property
+    def expands(self) -> bool:
+        """Whether training makes keys and values of each head from what is kept."""
+        return self.tokens_per_entry == 1 and self.window_tokens is None
 
 
 @dataclass(frozen=True, slots=True)

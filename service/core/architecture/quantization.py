@@ -74,7 +74,9 @@ def checkpoint_format(*configs: Mapping[str, Any]) -> CheckpointFormat:
         if isinstance(quantised, Mapping) and quantised:
             layers = next(filter(None, map(_layer_count, reversed(configs))), 1)
             alike = any(one.get("model_type") in _STATES_NAMED_ATTENTION for one in configs)
-            return _quantised(quantised, layers, alike)
+            # DeepSeek-V4 says beside it in what its experts are.
+            stated = {"expert_dtype": config.get("expert_dtype"), **quantised}
+            return _quantised(stated, layers, alike)
     for config in configs:
         for key in ("dtype", "torch_dtype"):
             name = config.get(key)
@@ -113,7 +115,14 @@ def _quantised(
     classes = exact.quantised_classes - {class_ for class_, share in left.items() if share >= 1.0}
     mixed = frozenset((class_, share) for class_, share in left.items() if class_ in classes)
     return CheckpointFormat(
-        listed_id, _departure(listed_id, exact.bits_per_element, classes, mixed)
+        listed_id,
+        _departure(
+            listed_id,
+            exact.bits_per_element,
+            classes,
+            mixed,
+            microscaled_experts=config.get("expert_dtype") == "fp4",
+        ),
     )
 
 
@@ -123,19 +132,24 @@ def _departure(
     bits_per_element: float,
     classes: frozenset[TensorClass],
     mixed: frozenset[tuple[TensorClass, float]],
+    *,
+    microscaled_experts: bool = False,
 ) -> NumberFormat | None:
     """The listed format with what a checkpoint changes, the same object for the same changes.
 
-    ``mixed`` are classes that some of the layers leave as they are, with the share of those.
+    ``mixed`` are classes that some of the layers leave as they are, with the share of those;
+    ``microscaled_experts`` are of four bits, with a scale of eight for each 32.
     """
     listed = NUMBER_FORMATS[listed_id]
     unchanged = listed.bits_per_element == bits_per_element
-    if unchanged and listed.quantised_classes == classes and not mixed:
+    if unchanged and listed.quantised_classes == classes and not mixed and not microscaled_experts:
         return None
     by_class = {
         class_: share * listed.remainder_bits + (1.0 - share) * bits_per_element
         for class_, share in mixed
     }
+    if microscaled_experts:
+        by_class[TensorClass.EXPERT] = NUMBER_FORMATS["mxfp4"].bits_per_element
     return replace(
         listed,
         id=f"{listed_id}{OF_CHECKPOINT}",

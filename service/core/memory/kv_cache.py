@@ -128,7 +128,12 @@ def cache_layout(
                     key = (attention.window_tokens, attention.span is Span.CHUNKED)
                     windowed[key] = windowed.get(key, 0.0) + entry
             case LatentAttention() as latent:
-                full += held * _latent_entry_bytes(latent, kv_format)
+                entry = held * _latent_entry_bytes(latent, kv_format) / latent.tokens_per_entry
+                if latent.window_tokens is None:
+                    full += entry
+                else:
+                    key = (latent.window_tokens, False)
+                    windowed[key] = windowed.get(key, 0.0) + entry
             case StateMixer() as mixer:
                 state += held * _state_bytes(mixer, ranks)
             case _:

@@ -11,6 +11,7 @@ from numpy import ndarray
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, Truth, everywhere, maximum, minimum
 from service.core.lightweight import lightweight
+from service.core.performance.attended import AttentionWork
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.collectives import Message, all_reduce, all_to_all, send
 from service.core.performance.kernels import OPERAND_BITS, engine_precision, peak_flops_per_s
@@ -26,7 +27,7 @@ from service.core.performance.products import (
     work_sizes,
 )
 from service.core.performance.spread import TimeShares
-from service.core.performance.work import AttentionWork, RankWork
+from service.core.performance.work import RankWork
 
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.

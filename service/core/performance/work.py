@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil
 
 from service.core.architecture.model import (
-    Attention,
     FeedForward,
     LatentAttention,
+    LayerGroup,
     MixtureOfExperts,
     ModelArchitecture,
-    Span,
     StateMixer,
 )
 from service.core.architecture.sharding import kv_heads, rank_shape
-from service.core.architecture.tensors import Tensor, TensorClass
+from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.number_formats import NumberFormat
+from service.core.performance.attended import AttentionWork, attention_work, indexing_work
 from service.core.performance.kernels import OPERAND_BITS, launches_ratio
 
 #: Hidden states that a layer moves between products for each token: norms and sums in one kernel
@@ -65,51 +64,6 @@ class MatrixProduct:
     widened_whole: bool = False
     super_blocks: bool = False
     tensor_class: TensorClass = TensorClass.OTHER
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionWork:
-    """Attention of layers alike over the whole depth, on one rank.
-
-    ``flops_per_pair`` per query token and attended token, ``cache_bytes_per_token`` read per
-    sequence and attended token, both over all ``layers``. ``window_tokens`` bounds the attended
-    tokens; ``chunked`` windows restart instead of sliding. Where attention is not ``causal``,
-    tokens attend to those after them, too. With ``encoded`` they attend to ``encoded_tokens``
-    features of an encoder instead of to each other. ``scores_per_pair`` are the heads of all
-    layers, each of which gives such a pair a score. Of the tokens that may be attended only
-    ``density_ratio`` is [-]. Each head of keys and values serves ``heads_per_kv_head`` queries.
-    """
-
-    layers: float
-    flops_per_pair: float
-    cache_bytes_per_token: float
-    window_tokens: int | None
-    chunked: bool
-    causal: bool = True
-    encoded: bool = False
-    encoded_tokens: Number = 0.0
-    density_ratio: Number = 1.0
-    scores_per_pair: float = 0.0
-    heads_per_kv_head: float = 1.0
-
-    def moved_bytes_per_token(self, regrown: bool, repeated: bool, reread: bool) -> float:
-        """What a sequence's step moves for each token that it attends to [B].
-
-        Parameters
-        ----------
-        regrown
-            Whether the step copies the cache into a longer one.
-        repeated
-            Whether keys and values are copied for every head of queries before kernels read them.
-        reread
-            Whether kernels read them once for each head of queries.
-        """
-        read = 1.0
-        if repeated and self.heads_per_kv_head > 1.0:
-            read += 2.0 * self.heads_per_kv_head
-        elif reread:
-            read = self.heads_per_kv_head
-        return self.cache_bytes_per_token * (read + 2.0 * regrown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,11 +130,6 @@ class RankWork:
         return replace(self, attention=attention)
 
 
-def cache_bytes_per_element(kv_format: NumberFormat) -> float:
-    """Bytes the attention kernel reads per cached element, scales included."""
-    return kv_format.bytes_per_element
-
-
 @lru_cache(maxsize=2048)
 def rank_work(
     architecture: ModelArchitecture, precision: Precision, parallelism: Parallelism
@@ -214,13 +163,13 @@ def rank_work(
         width = _passed_width(group.feed_forward) / parallelism.tensor
         elements = _UNFUSED_STATES * architecture.hidden_size + _UNFUSED_WIDTHS * width
         unfused += group.count * elements * activation_bytes
-        reductions += group.count * ((group.mixer is not None) + (group.feed_forward is not None))
+        reductions += group.count * (_is_reduced(group) + (group.feed_forward is not None))
         if moe is not None:
             routed_layers += group.count
             held_experts += group.count * moe.experts / max(parallelism.expert, 1)
         if group.cross is not None:
             reductions += group.count
-            features = _attention(group.cross, group.count, precision.kv_cache, parallelism)
+            features = attention_work(group.cross, group.count, precision.kv_cache, parallelism)
             attention.append(replace(features, encoded=True))
         mixer = group.mixer
         if isinstance(mixer, StateMixer):
@@ -233,8 +182,10 @@ def rank_work(
             )
             state_flops += group.count * mixer.recurrent_flops_per_token / share
         elif mixer is not None:
-            layers = _attention(mixer, group.count, precision.kv_cache, parallelism)
+            layers = attention_work(mixer, group.count, precision.kv_cache, parallelism)
             attention.append(layers if architecture.causal else replace(layers, causal=False))
+            if isinstance(mixer, LatentAttention) and mixer.indexer_head_dim is not None:
+                attention.append(indexing_work(mixer, group.count))
     head = _head_shape(architecture) if architecture.generates else None
     if head is not None:
         products.append(_head_product(head, precision.weights, parallelism, architecture))
@@ -272,6 +223,13 @@ def rank_work(
         images=_image_work(architecture, precision, parallelism),
         audio=_audio_work(architecture, precision, parallelism),
     )
+
+
+def _is_reduced(group: LayerGroup) -> bool:
+    """Whether ranks add up what a mixer puts out; one beside another may share its output."""
+    if group.mixer is None or not group.beside:
+        return group.mixer is not None
+    return any(tensor.shard is Shard.ROW for tensor in group.mixer.tensors)
 
 
 def _audio_work(
@@ -453,39 +411,4 @@ def _head_product(
         widened_whole=weights.widened_whole,
         super_blocks=weights.super_blocks,
         tensor_class=TensorClass.HEAD,
-    )
-
-
-def _attention(
-    mixer: Attention | LatentAttention,
-    layers: int,
-    kv_format: NumberFormat,
-    parallelism: Parallelism,
-) -> AttentionWork:
-    heads = ceil(mixer.query_heads / parallelism.tensor)
-    per_element = cache_bytes_per_element(kv_format)
-    if isinstance(mixer, LatentAttention):
-        latent = mixer.kv_lora_rank
-        key = latent + mixer.qk_rope_head_dim
-        index_elements = mixer.indexer_head_dim or 0
-        return AttentionWork(
-            layers=layers,
-            flops_per_pair=layers * 2.0 * heads * (key + latent),
-            cache_bytes_per_token=layers * (key * per_element + index_elements),
-            window_tokens=mixer.indexer_top_k,
-            chunked=False,
-            scores_per_pair=layers * heads,
-        )
-    local_kv_heads = ceil(mixer.kv_heads / parallelism.tensor)
-    return AttentionWork(
-        layers=layers,
-        flops_per_pair=layers * 2.0 * heads * (mixer.head_dim + mixer.value_head_dim),
-        cache_bytes_per_token=layers
-        * local_kv_heads
-        * (mixer.head_dim + mixer.value_head_dim)
-        * per_element,
-        window_tokens=mixer.window_tokens or mixer.chosen_tokens,
-        chunked=mixer.span is Span.CHUNKED,
-        scores_per_pair=layers * heads,
-        heads_per_kv_head=heads / local_kv_heads,
     )

@@ -46,7 +46,7 @@ def test_parameters_are_those_of_the_reference(model_type):
         ("zamba2", "same block of attention"),
         ("xlstm", "linear recurrences"),
         ("retnet", "linear recurrences"),
-        ("deepseek_v4", "compresses keys and values"),
+        ("deepseek_v41", "compresses keys and values"),
         ("qwen4_exp", "compresses keys and values"),
         ("albert", "shares the weights of layers"),
         ("longformer", "encodes text"),

@@ -233,7 +233,7 @@ def latent_attention(fields: Fields) -> LatentAttention:
     )
     top_k = fields.size("index_topk", maximum=MAX_POSITIONS)
     return LatentAttention(
-        heads, query_rank, kv_rank, nope, rope, value, index_width, top_k, tensors
+        heads, query_rank, kv_rank, nope, rope, value, index_width, top_k, tensors, index_heads
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from service.core.architecture.config.families.chosen_blocks import CHOSEN_BLOCKS_FAMILIES
+from service.core.architecture.config.families.compressed import COMPRESSED_FAMILIES
 from service.core.architecture.config.families.encoders import ENCODER_FAMILIES
 from service.core.architecture.config.families.ernie_vl import ERNIE_VL_FAMILIES
 from service.core.architecture.config.families.gemma3n import GEMMA3N_FAMILIES
@@ -38,6 +39,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **PER_LAYER_FAMILIES,
         **CHOSEN_BLOCKS_FAMILIES,
         **SHORTCUT_FAMILIES,
+        **COMPRESSED_FAMILIES,
         **RWKV_FAMILIES,
         **STEP_FAMILIES,
         **ENCODER_FAMILIES,

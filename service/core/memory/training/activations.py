@@ -255,7 +255,7 @@ def _mixer_bytes(
     kept += width * inner
     if isinstance(mixer, Attention):
         kept += width * _repeated_elements(mixer, making) / ranks
-    if isinstance(mixer, LatentAttention):
+    if isinstance(mixer, LatentAttention) and not group.beside:
         # Latents are kept before and after their norms, and keys are joined with rotary parts.
         kept += width * (mixer.kv_lora_rank + (mixer.q_lora_rank or 0))
         key = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim
@@ -274,7 +274,7 @@ def _attended_bytes(group: LayerGroup, ranks: int, width: float) -> float:
     match group.mixer:
         case Attention() as mixer:
             return (width * mixer.value_head_dim * mixer.query_heads) / ranks
-        case LatentAttention() as latent:
+        case LatentAttention() as latent if not group.beside:
             return (width * latent.v_head_dim * latent.query_heads) / ranks
         case _:
             return 0.0

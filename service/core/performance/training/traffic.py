@@ -162,6 +162,9 @@ def context_messages_s(
             case Attention() as mixer:
                 each = mixer.kv_heads * (mixer.head_dim + mixer.value_head_dim)
                 elements += group.count * each / min(parallelism.tensor, mixer.kv_heads)
+            case LatentAttention(expands=False) as mixer:
+                width = mixer.kv_lora_rank + mixer.qk_rope_head_dim
+                elements += group.count * width / mixer.tokens_per_entry
             case LatentAttention() as mixer:
                 width = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
                 elements += group.count * mixer.query_heads * width / parallelism.tensor

@@ -23,8 +23,9 @@ from service.core.memory.training.activations import layer_savings
 from service.core.memory.training.adapters import LOW_RANK, is_adapted
 from service.core.memory.training.settings import TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
+from service.core.performance.attended import AttentionWork
 from service.core.performance.kernels import OPERAND_BITS, peak_flops_per_s
-from service.core.performance.work import AttentionWork, MatrixProduct, RankWork, rank_work
+from service.core.performance.work import MatrixProduct, RankWork, rank_work
 
 #: Bytes of a logit beside the product that makes it: 16 bit, and 32 bit for the loss; a fused
 #: loss keeps them on the chip.
@@ -375,7 +376,7 @@ def _attention(
                 chunked = mixer.span is Span.CHUNKED
             case LatentAttention() as mixer:
                 heads_of = (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim, mixer.v_head_dim)
-                window, chunked = mixer.indexer_top_k, False
+                window, chunked = mixer.attended_tokens, False
             case _:
                 continue
         width = sum(_filled(features, lanes) for features in heads_of)
@@ -383,10 +384,11 @@ def _attention(
             block = _BLOCK_TOKENS
             window = ceil(window / block) * block + (0 if chunked else block)
         heads = ceil(mixer.query_heads / parallelism.tensor)
+        summed = mixer.tokens_per_entry if isinstance(mixer, LatentAttention) else 1
         attention.append(
             AttentionWork(
                 layers=group.count,
-                flops_per_pair=group.count * 2.0 * heads * width * masked,
+                flops_per_pair=group.count * 2.0 * heads * width * masked / summed,
                 cache_bytes_per_token=0.0,
                 window_tokens=window,
                 chunked=chunked,

@@ -1,0 +1,119 @@
+"""Work of attention and of what chooses the tokens that it attends to, on one rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from service.core.architecture.model import Attention, LatentAttention, Span
+from service.core.deployment import Parallelism
+from service.core.elementwise import Number
+from service.core.number_formats import NumberFormat
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionWork:
+    """Attention of layers alike over the whole depth, on one rank.
+
+    ``flops_per_pair`` per query token and attended token, ``cache_bytes_per_token`` read per
+    sequence and attended token, both over all ``layers``. ``window_tokens`` bounds the attended
+    tokens; ``chunked`` windows restart instead of sliding. Where attention is not ``causal``,
+    tokens attend to those after them, too. With ``encoded`` they attend to ``encoded_tokens``
+    features of an encoder instead of to each other. ``scores_per_pair`` are the heads of all
+    layers, each of which gives such a pair a score. Of the tokens that may be attended only
+    ``density_ratio`` is [-]. Each head of keys and values serves ``heads_per_kv_head`` queries.
+    """
+
+    layers: float
+    flops_per_pair: float
+    cache_bytes_per_token: float
+    window_tokens: int | None
+    chunked: bool
+    causal: bool = True
+    encoded: bool = False
+    encoded_tokens: Number = 0.0
+    density_ratio: Number = 1.0
+    scores_per_pair: float = 0.0
+    heads_per_kv_head: float = 1.0
+
+    def moved_bytes_per_token(self, regrown: bool, repeated: bool, reread: bool) -> float:
+        """What a sequence's step moves for each token that it attends to [B].
+
+        Parameters
+        ----------
+        regrown
+            Whether the step copies the cache into a longer one.
+        repeated
+            Whether keys and values are copied for every head of queries before kernels read them.
+        reread
+            Whether kernels read them once for each head of queries.
+        """
+        read = 1.0
+        if repeated and self.heads_per_kv_head > 1.0:
+            read += 2.0 * self.heads_per_kv_head
+        elif reread:
+            read = self.heads_per_kv_head
+        return self.cache_bytes_per_token * (read + 2.0 * regrown)
+
+
+def cache_bytes_per_element(kv_format: NumberFormat) -> float:
+    """Bytes the attention kernel reads per cached element, scales included."""
+    return kv_format.bytes_per_element
+
+
+def attention_work(
+    mixer: Attention | LatentAttention,
+    layers: int,
+    kv_format: NumberFormat,
+    parallelism: Parallelism,
+) -> AttentionWork:
+    """Attention of so many layers alike; latents are attended to as they are kept."""
+    heads = ceil(mixer.query_heads / parallelism.tensor)
+    per_element = cache_bytes_per_element(kv_format)
+    if isinstance(mixer, LatentAttention):
+        latent = mixer.kv_lora_rank
+        key = latent + mixer.qk_rope_head_dim
+        value = latent if mixer.expands else key
+        entries = layers / mixer.tokens_per_entry
+        return AttentionWork(
+            layers=layers,
+            flops_per_pair=entries * 2.0 * heads * (key + value),
+            cache_bytes_per_token=entries * key * per_element,
+            window_tokens=mixer.attended_tokens,
+            chunked=False,
+            scores_per_pair=entries * heads,
+        )
+    local_kv_heads = ceil(mixer.kv_heads / parallelism.tensor)
+    return AttentionWork(
+        layers=layers,
+        flops_per_pair=layers * 2.0 * heads * (mixer.head_dim + mixer.value_head_dim),
+        cache_bytes_per_token=layers
+        * local_kv_heads
+        * (mixer.head_dim + mixer.value_head_dim)
+        * per_element,
+        window_tokens=mixer.window_tokens or mixer.chosen_tokens,
+        chunked=mixer.span is Span.CHUNKED,
+        scores_per_pair=layers * heads,
+        heads_per_kv_head=heads / local_kv_heads,
+    )
+
+
+def indexing_work(mixer: LatentAttention, layers: int) -> AttentionWork:
+    """Comparing queries with the index keys of all earlier entries, to choose some of them.
+
+    Every rank does all of it, in 8 bits.
+
+    References
+    ----------
+    DeepSeek-AI, DeepSeek-V3.2, 2025, section 2.1, https://arxiv.org/abs/2512.02556
+    """
+    entries = layers / mixer.tokens_per_entry
+    width = mixer.indexer_head_dim or 0
+    return AttentionWork(
+        layers=layers,
+        flops_per_pair=entries * 2.0 * mixer.indexer_heads * width,
+        cache_bytes_per_token=entries * width,
+        window_tokens=None,
+        chunked=False,
+        scores_per_pair=entries * mixer.indexer_heads,
+    )
