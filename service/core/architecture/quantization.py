@@ -36,6 +36,13 @@ _CONTAINERS = (
     ("expert", TensorClass.EXPERT),
     ("mlp", TensorClass.DENSE_FFN),
 )
+#: The same where single modules are listed with their formats.
+_LISTED = (
+    ("shared_expert", TensorClass.SHARED_EXPERT),
+    ("expert", TensorClass.EXPERT),
+    ("lm_head", TensorClass.HEAD),
+    *_CONTAINERS,
+)
 #: Kinds of models whose linear attention goes by the name of attention.
 _STATES_NAMED_ATTENTION = frozenset({"kimi_linear", "kimi_k3"})
 #: A block is taken as left out when the list names it whole or names its last projection.
@@ -102,6 +109,9 @@ def _quantised(
         stated = _grouped(config) or _by_algorithm(config, method)
     else:
         stated = _BY_METHOD[method](config) if method in _BY_METHOD else None
+    by_layer = _by_layer(config)
+    if by_layer is not None:
+        return by_layer
     if stated is None:
         warning = EstimateWarning(
             "unknown_quantization",
@@ -123,6 +133,61 @@ def _quantised(
             mixed,
             microscaled_experts=config.get("expert_dtype") == "fp4",
         ),
+    )
+
+
+def _by_layer(config: Mapping[str, Any]) -> CheckpointFormat | None:
+    """The format of a checkpoint that lists its modules, each with its own (ModelOpt).
+
+    A kind of module has the mean width of those that are listed; one of which none is, 16 bit, or
+    8 where the checkpoint was in 8 bits before.
+    """
+    listed = config.get("quantized_layers")
+    if not isinstance(listed, Mapping) or config.get("quant_algo") != "MIXED_PRECISION":
+        return None
+    found: dict[TensorClass, list[tuple[str, float]]] = {}
+    plain: set[str] = set()
+    for module, how in list(listed.items())[:_MAX_MODULES]:
+        class_ = next((one for part, one in _LISTED if part in str(module)), None)
+        stated = _by_algorithm(how, "") if isinstance(how, Mapping) else None
+        if class_ is None or stated is None:
+            continue
+        algorithm = str(how["quant_algo"]).lower()
+        scales = 8.0 / 32.0 if algorithm == "mxfp8" else 0.0
+        found.setdefault(class_, []).append((stated[0], stated[1].bits_per_element + scales))
+        if "a16" in algorithm:
+            plain.add(stated[0])
+    if not found:
+        return None
+    widths = {class_: sum(bits for _, bits in held) / len(held) for class_, held in found.items()}
+    rest = _float8(config) if "weight_block_size" in config else None
+    if rest is not None:
+        # Some modules of a checkpoint in 8 bits were made narrower; the others stay in 8.
+        widths = dict.fromkeys(rest[1].quantised_classes, rest[1].bits_per_element) | widths
+    # Most of a model are its experts, or its only feed-forward parts.
+    most = next(
+        (one for one in (TensorClass.EXPERT, TensorClass.DENSE_FFN) if one in found),
+        min(found, key=str),
+    )
+    listed_id = found[most][0][0]
+    return CheckpointFormat(
+        listed_id,
+        _listed_departure(listed_id, frozenset(widths.items()), multiplied_wide=listed_id in plain),
+    )
+
+
+@lru_cache(maxsize=256)
+def _listed_departure(
+    listed_id: str, widths: frozenset[tuple[TensorClass, float]], *, multiplied_wide: bool
+) -> NumberFormat:
+    """A listed format with widths of its own for each kind of module, and 16 bit for the rest."""
+    listed = NUMBER_FORMATS[listed_id]
+    return replace(
+        listed,
+        id=f"{listed_id}{OF_CHECKPOINT}",
+        matrix_precision="bf16" if multiplied_wide else listed.matrix_precision,
+        quantised_classes=frozenset(class_ for class_, _ in widths),
+        by_class_bits=MappingProxyType({**listed.by_class_bits, **dict(widths)}),
     )
 
 

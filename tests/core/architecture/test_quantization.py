@@ -1,5 +1,7 @@
 """Number formats read from checkpoints' own descriptions."""
 
+from typing import Any
+
 import pytest
 
 from service.core.architecture.config import parse_config
@@ -170,4 +172,55 @@ def test_modules_listed_in_one_layer_of_four_keep_a_quarter_in_16_bit():
 def test_unknown_methods_are_told():
     found = described(quant_method="sorcery")
     assert found.listed_id == "bf16"
+    assert [warning.code for warning in found.warnings] == ["unknown_quantization"]
+
+
+def mixed(**rest: Any) -> dict[str, Any]:
+    narrow = {"quant_algo": "W4A16_NVFP4", "group_size": 16}
+    modules = {
+        "model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"},
+        "model.layers.0.mlp.shared_expert.up_proj": {"quant_algo": "MXFP8"},
+        "model.layers.0.mlp.experts": narrow,
+        "lm_head": narrow,
+        "somewhere.else": narrow,
+    }
+    # A list of groups, of which the first is no more than one of several.
+    groups = {"group_0": {"weights": {"num_bits": 8, "type": "float"}, "targets": ["Linear"]}}
+    return {
+        "quant_method": "modelopt",
+        "quant_algo": "MIXED_PRECISION",
+        "quantized_layers": modules,
+        "config_groups": groups,
+        **rest,
+    }
+
+
+def test_modules_listed_with_formats_of_their_own_have_them():
+    """As NVIDIA's releases of 2026 say it (Qwen3.6, MiniMax-M3, Nemotron 3.5)."""
+    found = checkpoint_format({"quantization_config": mixed()})
+    assert (found.listed_id, found.warnings) == ("nvfp4", ())
+    assert found.exact is not None
+    widths = {class_: found.exact.bits(class_) for class_ in TensorClass}
+    assert widths[TensorClass.EXPERT] == widths[TensorClass.HEAD] == 4.5
+    assert widths[TensorClass.ATTENTION] == 8.0
+    assert widths[TensorClass.SHARED_EXPERT] == 8.25
+    assert widths[TensorClass.DENSE_FFN] == widths[TensorClass.EMBEDDING] == 16.0
+    assert found.exact.matrix_precision == "bf16"
+
+
+def test_a_checkpoint_in_8_bits_with_narrower_experts_keeps_the_rest():
+    """As NVIDIA's releases of DeepSeek-V4."""
+    modules = {"layers.0.ffn.experts": {"quant_algo": "NVFP4", "group_size": 16}}
+    config = mixed(quant_method="fp8", weight_block_size=[128, 128], quantized_layers=modules)
+    found = checkpoint_format({"quantization_config": config})
+    assert found.exact is not None
+    assert found.exact.bits(TensorClass.EXPERT) == 4.5
+    assert found.exact.bits(TensorClass.ATTENTION) == pytest.approx(8.0, abs=0.01)
+    assert found.exact.matrix_precision == NUMBER_FORMATS["nvfp4"].matrix_precision
+
+
+@pytest.mark.parametrize("modules", [None, {}, {"somewhere.else": {"quant_algo": "NVFP4"}}])
+def test_a_mix_of_which_nothing_is_listed_is_not_believed(modules):
+    config = mixed(quantized_layers=modules, config_groups=None)
+    found = checkpoint_format({"quantization_config": config})
     assert [warning.code for warning in found.warnings] == ["unknown_quantization"]

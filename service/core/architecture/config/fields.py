@@ -87,6 +87,8 @@ _NESTED_ALIASES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "num_key_value_heads": (("attn_config", "kv_n_heads"),),
     "intermediate_size": (("ffn_config", "ffn_hidden_size"),),
     "num_experts": (("ffn_config", "moe_num_experts"),),
+    "spatial_merge_size": (("img_token_compression_config", "spatial_merge_size"),),
+    "temporal_patch_size": (("img_token_compression_config", "temporal_patch_size"),),
     "num_experts_per_tok": (("ffn_config", "moe_top_k"),),
 }
 

@@ -209,4 +209,8 @@ _DEEPSEEK_V4 = Family(
     extra_tensors=_head_connection,
 )
 
-COMPRESSED_FAMILIES: Mapping[str, Family] = {"deepseek_v4": _DEEPSEEK_V4}
+COMPRESSED_FAMILIES: Mapping[str, Family] = {
+    "deepseek_v4": _DEEPSEEK_V4,
+    # What SGLang's own conversions to 8 bits are called.
+    "deepseek_ref": _DEEPSEEK_V4,
+}

@@ -27,7 +27,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     ),
     "compresses keys and values along the sequence or chooses blocks of them, and neither is "
     "computed": (
-        *("deepseek_v41", "deepseek_ref"),
+        *("deepseek_v41",),
         *("glm5_next", "qwen4_exp", "qwen4_exp_text"),
     ),
     "shares the weights of layers among each other, which is not computed": (
