@@ -152,21 +152,22 @@ class Recipes:
 
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
-    ``fp8_recipes`` the ways in which it scales operands of 8 bits, ``bases`` formats of frozen
-    weights of fewer bits, and ``offload_places`` where it keeps what the accelerator does not
-    (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by which people train
-    adapters with it, which searches try; ``degrees`` where it says none. Where it recomputes
-    blocks, it ``recomputes_last_product`` of each, whose result no gradient needs, or stops before.
-    With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token prediction that a
-    model has are trained where it ``predicts`` unless told otherwise; None: where asked. Gradients
-    have the format ``gradient_dtype`` unless told otherwise.
+    ``fp8_recipes`` the ways in which it scales operands of 8 bits, of which the first is usual,
+    ``bases`` formats of frozen weights of fewer bits, and ``offload_places`` where it keeps what
+    the accelerator does not (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by
+    which people train adapters with it, which searches try; ``degrees`` where it says none. Where
+    it recomputes blocks, it ``recomputes_last_product`` of each, whose result no gradient needs, or
+    stops before. With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token
+    prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
+    asked. Gradients have the format ``gradient_dtype`` unless told otherwise. Models divided by
+    tensors or layers are ``divided_by`` another framework that is built on it.
     """
 
     methods: frozenset[str] = frozenset()
     degrees: frozenset[str] = frozenset()
     most_zero_stage_in_pipeline: int | None = None
     zero_stages: tuple[int, ...] = ()
-    fp8_recipes: frozenset[str] = frozenset()
+    fp8_recipes: tuple[str, ...] = ()
     adapters: frozenset[str] = frozenset()
     optimizers: frozenset[str] = frozenset()
     bases: FormatList = FormatList()
@@ -176,6 +177,12 @@ class Recipes:
     predicts: bool | None = None
     gradient_dtype: str = "bf16"
     adapter_degrees: frozenset[str] = frozenset()
+    divided_by: str | None = None
+
+    @property
+    def usual_fp8_recipe(self) -> str | None:
+        """How it scales operands of 8 bits where nobody says; None if that is not known."""
+        return self.fp8_recipes[0] if self.fp8_recipes else None
 
     def scales(self, fp8_recipe: str) -> bool:
         """Whether it scales operands of 8 bits in a way."""

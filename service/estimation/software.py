@@ -108,10 +108,38 @@ def resolve_framework(
     pointer: str,
     snapshot: CatalogSnapshot,
     problems: Problems,
+    *,
+    divides: bool = False,
 ) -> EngineRelease:
-    """As `resolve_engine`, for the framework that settings under a pointer ask for."""
+    """As `resolve_engine`, for the framework that settings under a pointer ask for.
+
+    A model that a layout ``divides`` by tensors or layers is run by the framework that has such
+    layers, where the one asked for leaves them to another.
+    """
     pointers = (f"{pointer}/framework", f"{pointer}/framework_version")
-    return resolve_engine(framework, version, "training", pointers, snapshot, problems)
+    release = resolve_engine(framework, version, "training", pointers, snapshot, problems)
+    known = snapshot.engines.get(release.engine)
+    if not divides or known is None or known.value.recipes.divided_by is None:
+        return release
+    other = snapshot.engines[known.value.recipes.divided_by].value
+    try:
+        return release_of(other, version, other.id)
+    except UnknownVersion:  # A version of the framework that was asked for.
+        return release_of(other, None, other.id)
+
+
+def divided_warnings(
+    framework: str, release: EngineRelease, snapshot: CatalogSnapshot
+) -> Iterator[EstimateWarning]:
+    """What to say where another framework than the one asked for divides the model."""
+    asked = snapshot.find("engines", framework).value
+    if release.engine == asked.recipes.divided_by:
+        other = snapshot.engines[release.engine].value
+        yield EstimateWarning(
+            "framework_divides",
+            f"{asked.name} leaves tensor and pipeline parallelism to {other.name}, which is "
+            "estimated",
+        )
 
 
 def check_runs_on(

@@ -117,12 +117,14 @@ class EngineRecipes(Stated):
     adapter_degrees: NotRequired[list[Literal["data", "tensor", "pipeline", "expert", "context"]]]
     """Those by which people train adapters with it, which recommendations try; the same if left
     out."""
+    divided_by: NotRequired[str]
+    """Framework built on it that divides models by tensors and layers; itself if left out."""
     most_zero_stage_in_pipeline: NotRequired[int]
     """Highest zero_stage that goes with a pipeline."""
     zero_stages: NotRequired[list[int]]
     """Values of zero_stage that it has switches for: others are refused."""
     fp8_recipes: NotRequired[list[str]]
-    """Values of fp8_recipe that it has: others are refused."""
+    """Values of fp8_recipe that it has, the usual one first: others are refused."""
     adapters: NotRequired[list[Adapter]]
     """Values of adapter that it has: others are refused."""
     optimizers: NotRequired[list[Optimizer]]

@@ -183,7 +183,7 @@ def _formats(stated: Document, part: str, of: str) -> FormatList:
 
 
 def _recipes(trains: Document) -> Recipes:
-    named: dict[str, frozenset[str]] = {}
+    lists: dict[str, tuple[str, ...]] = {}
     for part in (
         *("methods", "degrees", "fp8_recipes", "adapters", "optimizers", "offload_places"),
         "adapter_degrees",
@@ -191,7 +191,8 @@ def _recipes(trains: Document) -> Recipes:
         names = trains.get(part, [])
         if not isinstance(names, list):
             raise DocumentInvalid(f"/trains/{part}", "must be a list")
-        named[part] = frozenset(map(str, names))
+        lists[part] = tuple(map(str, names))
+    named = {part: frozenset(names) for part, names in lists.items()}
     most = trains.get("most_zero_stage_in_pipeline")
     if most is not None and not isinstance(most, int):
         raise DocumentInvalid("/trains/most_zero_stage_in_pipeline", "must be a whole number")
@@ -204,7 +205,7 @@ def _recipes(trains: Document) -> Recipes:
         named["degrees"],
         most,
         tuple(stages),
-        named["fp8_recipes"],
+        lists["fp8_recipes"],
         named["adapters"],
         named["optimizers"],
         _formats(trains, "trains", "bases"),
@@ -214,6 +215,7 @@ def _recipes(trains: Document) -> Recipes:
         None if predicts is None else predicts is True,
         str(trains.get("gradient_dtype", "bf16")),
         named["adapter_degrees"],
+        trains.get("divided_by"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -16,7 +16,7 @@ from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
 from service.core.memory.training.runtime import TrainingOverheads
-from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
+from service.core.memory.training.settings import Fp8Recipe, MicroBatch, Offload, TrainingSettings
 from service.core.performance.training.pipeline import fills_stages, most_virtual_stages
 from service.core.performance.training.work import product_format
 from service.core.platform import Machine
@@ -36,6 +36,7 @@ from service.estimation.software import (
     check_base,
     check_runs_on,
     check_trains,
+    divided_warnings,
     release_warnings,
     resolve_framework,
 )
@@ -119,6 +120,8 @@ def resolve_training(
         "/training",
         snapshot,
         problems,
+        divides=request.parallelism is not None
+        and max(request.parallelism.tensor, request.parallelism.pipeline) > 1,
     )
     framework = snapshot.engines.get(release.engine)
     recipes = Recipes() if framework is None else framework.value.recipes
@@ -182,6 +185,7 @@ def resolve_training(
         warnings=(
             *_model_warnings(architecture, training),
             *release_warnings(release, snapshot),
+            *divided_warnings(request.training.framework, release, snapshot),
             *accelerator_warnings(accelerator),
             *platform_warnings(accelerator.value, machine, parallelism),
             *offload_warnings(training.offload, settings.offload.tier),
@@ -218,6 +222,7 @@ def training_settings(
         asked,
         framework_generation=generation,
         recomputes_last_product=recipes.recomputes_last_product,
+        usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe),
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype],
         gradient_bytes=_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
         prediction_layers=asked.prediction_layers or 0,

@@ -304,7 +304,7 @@ def _on_stage(
     making = framework.making
     narrow = narrow_bytes(deployment, settings) if framework.narrow_operands else None
     if narrow is not None:
-        making = replace(making, input_bytes=input_bytes(narrow, settings.fp8_recipe))
+        making = replace(making, input_bytes=input_bytes(narrow, settings.scaling))
     savings = layer_savings(architecture, parallelism.of_layers, structural, making, element_bytes)
     share = state.layers / architecture.layer_count
     in_flight = micro_batches_in_flight(settings, parallelism.pipeline, stage)

@@ -66,7 +66,7 @@ def narrowed_weights_bytes(
     narrow = narrow_bytes(deployment, settings)
     if narrow is None or settings.zero_stage == 3 or not settings.trains:
         return 0.0
-    recipe = str(settings.fp8_recipe)
+    recipe = str(settings.scaling)
     copies = 1.0 if _reads_either(deployment.accelerator) and recipe not in _BY_BOTH else 2.0
     held = deployment.precision.weights.bits_per_element < _NARROW_BITS
     elements = matrices = 0.0

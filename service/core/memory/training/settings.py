@@ -143,7 +143,8 @@ class TrainingSettings:
     limit). ``expert_overlap_ratio`` of that hides behind computation, as much as of other messages
     within a model copy if None.
 
-    ``fp8_recipe`` is how operands of 8 bits are scaled, None where nobody says.
+    ``fp8_recipe`` is how operands of 8 bits are scaled; where nobody says, as
+    ``usual_fp8_recipe`` of the framework, which None does not know.
 
     ``zero_stage`` 1 to 3 divides optimizer, gradients and weights among data-parallel ranks (3 is
     fully sharded data parallelism); ``bucket_elements`` go into one message,
@@ -181,6 +182,7 @@ class TrainingSettings:
     cross_entropy_chunk_tokens: int = 1024
     sequence_parallel: bool = True
     fp8_recipe: Fp8Recipe | None = None
+    usual_fp8_recipe: Fp8Recipe | None = None
     expert_dispatch: ExpertDispatch = "all-to-all"
     expert_machines: int | None = None
     expert_overlap_ratio: float | None = None
@@ -202,6 +204,11 @@ class TrainingSettings:
     def release(self) -> str:
         """What figures of the framework's generation are found by."""
         return release_key(self.framework, self.framework_generation)
+
+    @property
+    def scaling(self) -> Fp8Recipe | None:
+        """How operands of 8 bits are scaled; None if neither request nor framework says."""
+        return self.fp8_recipe or self.usual_fp8_recipe
 
     @property
     def trains(self) -> bool:

@@ -339,7 +339,7 @@ def _micro_batch(
         return step_time(chosen, load, accelerator, parallelism, calibration.performance)
 
     products, attention = part(work.products), part(work.attention)
-    recipe = scaling_of(work.matrix_precision, settings.fp8_recipe)
+    recipe = scaling_of(work.matrix_precision, settings.scaling)
     products_s = (
         products.work_s
         * work.filled_ratio
