@@ -2,7 +2,8 @@
 
 The framework looks for a route among hundreds, and prepares what such an endpoint does not use:
 together that takes as long as an estimate that is repeated with other numbers. What is not found
-here goes the usual way, and so do errors, but for those that tell a client what was wrong.
+here goes the usual way, and so do errors, but for those that tell a client what was wrong. An
+address that has a slash too many at its end leads to the one without it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 from starlette.requests import Request as HttpRequest
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -55,11 +56,18 @@ class StraightRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer by the endpoint of the path, or have the application answer."""
-        route = None
-        if scope["type"] == "http" and not scope.get("root_path"):
-            route = self._routes.get((scope["method"], scope["path"]))
-        if route is None:
+        if scope["type"] != "http" or scope.get("root_path"):
             await self._app(scope, receive, send)
+            return
+        method, path = scope["method"], scope["path"]
+        route = self._routes.get((method, path))
+        if route is None:
+            answer = self._app
+            if path[-1:] == "/" and (method, path.rstrip("/")) in self._routes:
+                query = scope["query_string"].decode("latin-1")
+                meant = path.rstrip("/")
+                answer = RedirectResponse(f"{meant}?{query}" if query else meant, 308)
+            await answer(scope, receive, send)
             return
         scope["route"] = route
         http = HttpRequest(scope, receive, send)
