@@ -64,12 +64,12 @@ class TriedModel:
         return max(self.formats.values(), key=lambda one: one.bits_per_element)
 
     def made_nowhere_else(self, releases: Sequence[TriedModel]) -> TriedModel:
-        """Without formats that somebody would have to make, but that are published as releases."""
+        """Without what the engine's tools would have to make, but is published as a release."""
         published = {name for one in releases for name in one.formats}
         kept = {
             name: one
             for name, one in self.formats.items()
-            if name not in published or self.origins[name]["kind"] == "checkpoint"
+            if name not in published or self.origins[name]["kind"] != "engine"
         }
         return replace(self, formats=kept)
 
