@@ -122,22 +122,10 @@ class InferenceLatency:
         mean_s = self.replica.mean_ttft_s + self.state.tpot_s * self.later_tokens
         return where(self.saturated, inf, mean_s)
 
-    @property
-    def mean_ttft_s(self) -> Number:
-        """Mean time to the first token, likewise [s]."""
-        return where(self.saturated, inf, self.replica.mean_ttft_s)
-
-    @property
-    def mean_task_s(self) -> Number:
-        """Mean time of a task, likewise [s]."""
-        call = self if self.average is None else self.average
-        return task_s(exact(call.mean_e2e_s), self.workload).value
-
     def mean_s(self, figure: str) -> Number:
         """Mean of a time of requests by its name, without the work that its interval takes [s]."""
-        if figure == "tpot_s":
-            return self.state.tpot_s
-        return self.mean_ttft_s if figure == "ttft_s" else self.mean_e2e_s
+        ttft_s = where(self.saturated, inf, self.replica.mean_ttft_s)
+        return {"ttft_s": ttft_s, "tpot_s": self.state.tpot_s}.get(figure, self.mean_e2e_s)
 
     @computed_once
     def peak_flops_per_s(self) -> Number:
