@@ -100,7 +100,9 @@ def check(rule: Rule, facts: Mapping[str, Fact], places: frozenset[str], on: str
     if rule.regions and not rule.regions & places:
         return Finding("not_applicable", "holds elsewhere")
     if rule.status != "in_force":
-        return Finding("not_applicable", f"not in force: {rule.status}")
+        return Finding(
+            "not_applicable", f"not in force: {rule.status}; {_would_apply(rule, facts)}"
+        )
     if rule.ends is not None and on >= rule.ends:
         return Finding("not_applicable", f"ended on {rule.ends}")
     scope = [(condition, condition.holds(facts)) for condition in rule.applies]
@@ -126,6 +128,14 @@ def check(rule: Rule, facts: Mapping[str, Fact], places: frozenset[str], on: str
         reason = "a permit is needed" if rule.effect == "permit" else "to be taken account of"
         return Finding("due", reason)
     return Finding("pass", "all requirements are met", met=True)
+
+
+def _would_apply(rule: Rule, facts: Mapping[str, Fact]) -> str:
+    """Whether a rule that is not in force is about what the facts tell of."""
+    scope = [condition.holds(facts) for condition in rule.applies]
+    if any(held is False for held in scope):
+        return "its conditions are not met either"
+    return "it would apply" if all(scope) else "whether it would apply is not known"
 
 
 def _compared(known: Interval, comparison: Comparison, value: float) -> bool | None:

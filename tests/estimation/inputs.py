@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -98,6 +98,13 @@ def unmoved(
     echoed: Set[str] = ECHOED,
 ) -> list[str]:
     """Inputs that move nothing, and are not refused: each in a request that is answered."""
+    return unmoved_by(lambda body: figures(question, body, snapshot, echoed), base, changes)
+
+
+def unmoved_by(
+    answered: Callable[[Mapping[str, Any]], Any], base: Mapping[str, Any], changes: Changes
+) -> list[str]:
+    """The same of whatever answers a request by its body."""
     known: dict[str, Any] = {}
     found = []
     for path, (others, value) in changes.items():
@@ -106,10 +113,9 @@ def unmoved(
             asked = put(asked, place, given)
         key = repr(asked)
         if key not in known:
-            known[key] = figures(question, asked, snapshot, echoed)
+            known[key] = answered(asked)
         try:
-            answer = figures(question, put(asked, path, value), snapshot, echoed)
-            moved = answer != known[key]
+            moved = answered(put(asked, path, value)) != known[key]
         except Rejected:
             moved = True
         if not moved:

@@ -50,6 +50,12 @@ class ComparedFigures(Answer):
     """Of a sequence that is embedded or ranked; null where tokens are generated."""
     gco2e_per_request: Interval | None
     """Likewise; location-based, operation and manufacturing of hardware."""
+    kwh_in_period: Interval | None
+    """Energy of the facility in the period; null, as the next two, unless period.days or
+    period.requests is given."""
+    gco2e_in_period: Interval | None
+    """Location-based, operation and manufacturing of hardware."""
+    l_in_period: Interval | None
 
 
 class ComparedRunFigures(Answer):

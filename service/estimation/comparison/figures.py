@@ -14,6 +14,7 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
     energy, impacts, rented = estimate["energy"], estimate["impacts"], estimate["cost"]["rented"]
     generated = latency["output_tokens_per_s"] is not None
     tokens = None if impacts is None else impacts["per_1k_tokens"]
+    period = None if impacts is None else impacts.get("period")
     return {
         "total_bytes": memory["total_bytes"],
         "headroom_bytes": memory["headroom_bytes"],
@@ -39,6 +40,9 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
         "gco2e_per_request": None
         if impacts is None or generated
         else impacts["per_request"]["carbon"]["total_gco2e"],
+        "kwh_in_period": None if period is None else period["facility_energy_kwh"],
+        "gco2e_in_period": None if period is None else period["carbon"]["total_gco2e"],
+        "l_in_period": None if period is None else period["water"]["total_l"],
     }
 
 
