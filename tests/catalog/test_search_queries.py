@@ -238,10 +238,10 @@ QUERIES = {
     """,
     "regions": """
         vienna | azure/austriaeast
-        chicago | azure/northcentralus
+        chicago | oci/us-chicago-1
         frankfurt | oci/eu-frankfurt-1
         london | oci/uk-london-1
-        paris | scaleway/fr-par-1
+        paris | oci/eu-paris-1
         dublin | aws/eu-west-1
         stockholm | oci/eu-stockholm-1
         tokyo | oci/ap-tokyo-1
@@ -260,7 +260,7 @@ QUERIES = {
         texas | state/US-TX
         zurich | oci/eu-zurich-1
         milan | oci/eu-milan-1
-        madrid | gcp/europe-southwest1
+        madrid | oci/eu-madrid-1
         warsaw | ovh/WAW
         helsinki | hetzner/hel1-dc2
         oslo | azure/norwayeast
