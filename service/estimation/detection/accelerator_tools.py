@@ -90,7 +90,7 @@ def rocm_smi(text: str) -> tuple[Device, ...]:
             continue
         held = {short(key).casefold(): short(value) for key, value in told.items()}
         names = (held.get(key, "") for key in ("card series", "device name", "card model"))
-        name = next((each for each in names if each and not each.startswith("0x")), None)
+        name = next((one for one in names if one not in ("", "N/A") and one[:2] != "0x"), None)
         if name is not None and len(found) < MOST_DEVICES:
             found.append(
                 Device(

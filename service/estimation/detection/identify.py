@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NotRequired
 
 from service.catalog.entries.entry import Entry
-from service.catalog.entries.references import MOST_CANDIDATES
+from service.catalog.entries.references import MOST_CANDIDATES, loosened
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.platform import Machine
@@ -46,6 +47,8 @@ _PARTS = re.compile(r"\[([^\[\]]+)\]")
 #: What a name has behind the part: a board of AMD's, the share of a virtual device of NVIDIA's.
 _BEHIND = re.compile(r"\s\(MCM\).*|\s(?:SXM[0-9]\s)?AC\b.*|-[0-9]{1,3}[ABCQ]\b.*", re.IGNORECASE)
 _VIRTUAL = re.compile(r"-[0-9]{1,3}[ABCQ]$", re.IGNORECASE)
+#: What the table of nvidia-smi puts in place of the end of a long name.
+_CUT = "..."
 #: Processors that are named by their core, with their clouds and makers.
 _CORES = {
     ("amazon ec2", "neoverse-v1"): "AWS Graviton3",
@@ -118,8 +121,10 @@ def detection(devices: Sequence[Device], host: Host, snapshot: CatalogSnapshot) 
     """
     remarks: list[str] = []
     grouped: dict[Device, int] = {}
-    for device in _considered(devices, host, snapshot):
-        grouped[device] = grouped.get(device, 0) + 1
+    considered = _considered(devices, host, snapshot)
+    for device in considered:
+        whole = replace(device, divided=False)
+        grouped[whole] = grouped.get(whole, 0) + 1
     if host.processor is not None and not devices and not host.board:
         grouped = dict.fromkeys(grouped, host.sockets or 1)
     found = [
@@ -135,7 +140,7 @@ def detection(devices: Sequence[Device], host: Host, snapshot: CatalogSnapshot) 
         remarks.append("several kinds of accelerators: the request is of the first; ask for each")
     if any(_VIRTUAL.search(device.name) for device in grouped):
         remarks.append("a virtual device has a share of the card; the request is of the whole card")
-    if any(device.divided for device in grouped):
+    if any(device.divided for device in considered):
         remarks.append("MIG divides memory and compute; the request is of whole devices")
     return {
         "accelerators": found,
@@ -161,7 +166,7 @@ def _considered(
     """
     index = snapshot.references["accelerators"]
     if any(_candidates(device, snapshot) for device in devices):
-        return devices
+        return [_in_processor(device, host, snapshot) for device in devices]
     if host.board and host.model is not None:
         named = next((name for name in _windows(host.model) if index.candidates(name)), host.model)
         return [Device(named, host.memory_bytes)]
@@ -169,6 +174,17 @@ def _considered(
     if processor is not None and (not devices or index.candidates(processor.name)):
         return [processor]
     return devices
+
+
+def _in_processor(device: Device, host: Host, snapshot: CatalogSnapshot) -> Device:
+    """Graphics by the name of the processor that they are in: several have the same."""
+    processor = _processor(host)
+    if processor is None or not snapshot.references["accelerators"].candidates(processor.name):
+        return device
+    found = [snapshot.accelerators[entry_id] for entry_id in _candidates(device, snapshot)]
+    if found and all(entry.value.unified_memory for entry in found):
+        return replace(device, name=processor.name)
+    return device
 
 
 def _processor(host: Host) -> Device | None:
@@ -180,6 +196,8 @@ def _processor(host: Host) -> Device | None:
 
 def _candidates(device: Device, snapshot: CatalogSnapshot) -> list[str]:
     """Entries that a device could be by its name, or else by the parts that the name lists."""
+    if device.name.endswith(_CUT):
+        return _beginning(device.name.removesuffix(_CUT).strip(), snapshot)
     index = snapshot.references["accelerators"]
     found: dict[str, None] = dict.fromkeys(index.candidates(device.name))
     for name in () if found else _listed(device.name):
@@ -191,6 +209,16 @@ def _candidates(device: Device, snapshot: CatalogSnapshot) -> list[str]:
                 dict.fromkeys(each for each in snapshot.accelerators if each.startswith(stems))
             )
     return list(found)
+
+
+def _beginning(name: str, snapshot: CatalogSnapshot) -> list[str]:
+    """Entries with a longer name than what is left of one that was cut."""
+    begun = loosened(name)
+    return [
+        entry_id
+        for entry_id, entry in snapshot.accelerators.items()
+        if loosened(str(entry.document["name"])).startswith(begun)
+    ]
 
 
 def _listed(name: str) -> Iterator[str]:

@@ -144,3 +144,58 @@ def test_virtual_devices_are_told(packaged_snapshot: CatalogSnapshot) -> None:
     )
     assert any("virtual" in remark for remark in found["remarks"])
     assert found["accelerators"][0]["accelerator"] == "nvidia-l40s-48gb"
+
+
+def _whole_table(name: str, used: str) -> str:
+    return (
+        "+-----------------------------------------+------------------------+------------------+\n"
+        "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. |\n"
+        "|=========================================+========================+==================|\n"
+        f"|   0  {name:<25}      On |   00000000:01:00.0  On |              N/A |\n"
+        f"| N/A   45C    P8              3W /  115W | {used:>22} |      2%  Default |\n"
+        "+-----------------------------------------+------------------------+------------------+\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        ("512MiB /   8188MiB", "nvidia-rtx-4070-laptop-8gb"),
+        ("512MiB /  16376MiB", "nvidia-rtx-4070-ti-super-16gb"),
+    ],
+)
+def test_a_name_that_a_table_cuts_is_told_by_the_memory(
+    packaged_snapshot: CatalogSnapshot, used: str, expected: str
+) -> None:
+    """As nvidia-smi prints it under WSL; names that were not cut end otherwise."""
+    table = _whole_table("NVIDIA GeForce RTX 4070 ...", used)
+    assert _only({"nvidia-smi": table}, packaged_snapshot) == expected
+
+
+def test_cards_of_which_one_is_divided_are_of_one_kind(packaged_snapshot: CatalogSnapshot) -> None:
+    listed = (
+        "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-aaaa)\n"
+        "  MIG 3g.40gb     Device  0: (UUID: MIG-1)\n"
+        "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-bbbb)\n"
+    )
+    found = detect({"nvidia-smi": listed}, packaged_snapshot)
+    assert [one["count"] for one in found["accelerators"]] == [2]
+    assert any("MIG" in remark for remark in found["remarks"])
+
+
+def test_graphics_that_several_processors_have_are_told_by_the_processor(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    card = {"Card Series": "AMD Radeon 780M", "VRAM Total Memory (B)": str(2**29)}
+    outputs = {
+        "rocm-smi": json.dumps({"card0": card}),
+        "lscpu": "  Model name:  AMD Ryzen 7 7840HS w/ Radeon 780M Graphics\n  Socket(s):  1\n",
+        "meminfo": f"MemTotal: {31 * 2**20} kB\n",
+    }
+    assert _only(outputs, packaged_snapshot) == "amd-ryzen-7-7840hs-32gb"
+
+
+def test_a_card_without_a_name_is_not_looked_up(packaged_snapshot: CatalogSnapshot) -> None:
+    card = {"Card Series": "N/A", "Card Model": "0x744c", "VRAM Total Memory (B)": "25753026560"}
+    found = detect({"rocm-smi": json.dumps({"card0": card})}, packaged_snapshot)
+    assert found["remarks"] == ["no tool named an accelerator or a processor"]
