@@ -12,9 +12,9 @@ _LEVELS = (Level("interface", 0.08), Level("backend", 0.06), Level("built", 0.08
 #: needs some 60 us less for each layer of the smallest, of which HIP takes about twice as many
 #: (issue 26663 of llama.cpp, 2026). rocBLAS alone reaches 5.9 TFLOPS in 16 bit on RDNA 3.5, where
 #: hipBLASLt reaches 37 (issue 4748 of ROCm, 2025).
-_MATRIX_RATIO = {"vulkan": 0.7}
+_MATRIX_RATIO = {"vulkan/amd": 0.7}
 _BLAS_RATIO = {"hip-rocblas/amd-rdna3.5": 0.16}
-_LAYER_RATIO = {"vulkan": 0.5}
+_LAYER_RATIO = {"vulkan/amd": 0.5}
 
 BACKEND_TERMS: tuple[Term, ...] = (
     Term(
@@ -46,4 +46,14 @@ UNPACKING = Term(
     *(4.0, 1.0, 64.0, 0.10, (Level("class", 0.10), Level("kernels", 0.10))),
     logarithmic=True,
     usual_of=_UNPACKING_OPERATIONS,
+)
+
+#: What a multiprocessor reads in a cycle by the loads that it has under way: up to 32 blocks of 32
+#: threads with two values of 16 bit each (llama.cpp, ``dequantize_mul_mat_vec``, 2024), 4 KiB, of
+#: which each takes 600 to 700 cycles to come from stacked memory (Luo et al., Benchmarking and
+#: Dissecting the Nvidia Hopper GPU Architecture, 2024).
+READS = Term(
+    "cycle_read_bytes",
+    *(6.3, 1.0, 64.0, 0.05, (Level("class", 0.05), Level("kernels", 0.03))),
+    logarithmic=True,
 )

@@ -66,7 +66,7 @@ _KNOWN = (
     *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles"),
     *("widened_from_rows", "rereads_heads", "weight_only", "unrouted_below_bits"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio"),
-    *("loops_experts", "vector_attention"),
+    *("loops_experts", "vector_attention", "loaded_bits", "loading_lane_count"),
 )
 #: What a workload may differ in, for rows to be computed at once.
 _LOADS = ("input_tokens", "output_tokens", "concurrency", "requests_per_s", "prefix_cached_ratio")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.calibration.hierarchy import Level, Term
-from service.calibration.native_terms import BACKEND_TERMS, UNPACKING
+from service.calibration.native_terms import BACKEND_TERMS, READS, UNPACKING
 
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
 #: Rates over power are known of most families, other than by how far kernels fall short of peaks.
 _POWERED = (Level("vendor", 0.04), Level("family", 0.08))
 _KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
+#: Small kernels around a product of experts take their latency, which no generation of hardware has
+#: made longer.
+_NARROWED = (Level("class", 0.25), Level("kernels", 0.01))
 _TILES = (Level("class", 0.15), Level("kernels", 0.05))
 _ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
@@ -25,8 +28,14 @@ _GAPS = (Level("class", 0.15), Level("engine", 0.10), Level("generation", 0.05))
 _SEQUENCES = (Level("class", 0.12), Level("engine", 0.05), Level("generation", 0.04))
 #: Nobody traced how prompts start; what waits for what is each engine's own affair.
 _STARTS = (Level("class", 0.20), Level("engine", 0.25), Level("generation", 0.05))
-_TOLD = (Level("class", 0.02), Level("engine", 0.04), Level("generation", 0.05))
+#: How servers tell tokens and hand inputs to ranks is rewritten from generation to generation.
+_TOLD = (Level("class", 0.01), Level("engine", 0.01), Level("generation", 0.07))
+#: So is how tokens are chosen; what is asked of it, such as a share of the most likely, is the
+#: publication's.
+_CHOICES = (Level("class", 0.05), Level("engine", 0.03), Level("generation", 0.15))
 _LINKS = (Level("link", 0.20),)
+#: Kinds of links have next to nothing in common but that messages take time.
+_MESSAGES = (Level("link", 0.25),)
 _HOSTS = (Level("vendor", 0.03), Level("host", 0.10))
 
 #: Kernels of a step with prompts, of which no graphs are captured, are issued as eager ones are:
@@ -143,8 +152,9 @@ _EXPERT_S = {
 }
 
 #: Kernels of AutoAWQ that are faster with many rows (GEMM) take a fifth longer with one than those
-#: for vectors (its README, 2023).
-_PACKED_MEMORY_RATIO = {"autoawq": 0.8}
+#: for vectors (its README, 2023). vLLM took them over as they were (``awq_gemm``), and advised
+#: against them for speed (its documentation, Supported hardware and AWQ, until 2024).
+_PACKED_MEMORY_RATIO = {"autoawq": 0.8, "vllm@before-0.2.6": 0.8, "vllm@before-0.6": 0.8}
 
 #: Elements where products of experts reach half: kernels that gather an expert's rows on their way
 #: into a product (llama.cpp) fill fewer of their tiles than those that sort rows ahead. These read
@@ -196,13 +206,14 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             logarithmic=True,
             usual_of=_HALF_ELEMENTS,
         ),
-        Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _KERNELS, logarithmic=True),
+        Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _NARROWED, logarithmic=True),
         Term(
             *("prompt_product_s", 1e-7, 1e-8, 1e-3, 0.10, _KERNELS),
             logarithmic=True,
             usual_of=_PROMPT_PRODUCT_S,
         ),
         UNPACKING,
+        READS,
     ),
     "speed/attention": (
         Term("attention_matrix_ratio", 0.55, 0.005, 0.90, 0.25, _ATTENTION),
@@ -217,7 +228,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             "sequence_s", 1e-5, 1e-7, 2e-3, 0.10, _SEQUENCES, logarithmic=True, usual_of=_SEQUENCE_S
         ),
         Term(
-            *("sampled_bytes", 12.0, 2.0, 2e3, 0.10, _ENGINES),
+            *("sampled_bytes", 12.0, 2.0, 2e3, 0.10, _CHOICES),
             logarithmic=True,
             usual_of=_SAMPLED_BYTES,
         ),
@@ -241,7 +252,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     "speed/links": (
         Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS, usual_of=_LINK_RATIO),
         Term(
-            *("collective_s", 1.2e-5, 1e-6, 2e-4, 0.22, _LINKS),
+            *("collective_s", 1.2e-5, 1e-6, 2e-4, 0.02, _MESSAGES),
             logarithmic=True,
             usual_of=_COLLECTIVE_S,
         ),

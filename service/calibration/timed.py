@@ -45,7 +45,7 @@ _MECHANISM = {
         "memory": (
             *("memory_ratio", "overlap_ratio", "attention_memory_ratio", "elementwise_passes"),
             *("packed_memory_ratio", "backend_memory_ratio", "unpacking_operations"),
-            "sampled_bytes",
+            *("sampled_bytes", "cycle_read_bytes"),
             *("cast_bytes", "dequantised_bytes", "unpacked_bytes"),
         ),
         "interconnect": (

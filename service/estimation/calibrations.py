@@ -33,9 +33,10 @@ from service.core.performance.calibration import (
     hardware_efficiency,
     power_model,
 )
-from service.core.performance.kernels import (
+from service.core.performance.release_kernels import (
     attends_on_vectors,
     is_weight_only,
+    loaded_reads,
     loops_experts,
     prompt_layer_kernel_count,
     rereads_heads,
@@ -57,6 +58,7 @@ from service.estimation.levels import (
     host_keys,
     inference_link_of,
     log_sigma,
+    of_newest,
     power_keys,
     speed_keys,
     spread_names,
@@ -177,14 +179,16 @@ def _calibration(
         figures["served_s"] = exact(0.0)
     runtime = runtime_memory(snapshot)
     figures |= {name: exact(getattr(runtime.of(release), name)) for name in RUNTIME_FACTS}
-    figures["widened_from_rows"] = exact(widened_from_rows(release, family, backend))
-    figures["rereads_heads"] = exact(rereads_heads(release, family))
-    figures["prompt_layer_kernel_count"] = exact(
-        prompt_layer_kernel_count(release, family, backend)
-    )
-    figures["loops_experts"] = exact(loops_experts(release, family, backend))
-    figures["vector_attention"] = exact(attends_on_vectors(release, family, backend))
-    figures["weight_only"] = exact(is_weight_only(release))
+    # An engine without figures of its own has the kernels of those whose figures it takes.
+    like = of_newest("speed/engines", keys, snapshot).get("generation", release)
+    figures["widened_from_rows"] = exact(widened_from_rows(like, family, backend))
+    figures["rereads_heads"] = exact(rereads_heads(like, family))
+    loaded_bits, loading_lane_count = loaded_reads(like, family)
+    figures |= {"loaded_bits": exact(loaded_bits), "loading_lane_count": exact(loading_lane_count)}
+    figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(like, family, backend))
+    figures["loops_experts"] = exact(loops_experts(like, family, backend))
+    figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
+    figures["weight_only"] = exact(is_weight_only(like))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     missing = [(part.part, level) for part in parts for level in part.missing]

@@ -252,7 +252,9 @@ def backend_keys(backend: str | None, family: str) -> dict[str, str]:
     if backend is None:
         return {}
     interface = interface_of(backend)
-    keys = {} if is_of_maker(backend, family) else {"interface": interface}
+    # What an interface reaches is the driver's, which is the vendor's.
+    vendor = hardware_keys(family)["vendor"]
+    keys = {} if is_of_maker(backend, family) else {"interface": f"{interface}/{vendor}"}
     if backend != interface:
         keys["backend"] = backend
     return keys | {"built": f"{backend}/{family}"} if keys else {}
@@ -265,7 +267,7 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
     their newest generation if it has none of its own.
     """
     known = snapshot.calibrations
-    keys = _of_newest(part, keys, snapshot)
+    keys = of_newest(part, keys, snapshot)
     figures: dict[str, Interval] = {}
     entries: list[str] = []
     missing: list[str] = []
@@ -290,7 +292,7 @@ def _is_assumed(entry: Entry[Figures]) -> bool:
     return all(origin.kind == "assumed" for origin in entry.origins.values())
 
 
-def _of_newest(part: str, keys: Keys, snapshot: CatalogSnapshot) -> Keys:
+def of_newest(part: str, keys: Keys, snapshot: CatalogSnapshot) -> Keys:
     """The keys, with the newest generation of what an engine without figures is like."""
     if "engine" not in keys or "generation" in keys:
         return keys

@@ -17,7 +17,7 @@ from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact, from_log_sigma
 from service.core.memory.inference.runtime import CALIBRATIONS, EngineRuntime, RuntimeOverheads
-from service.core.performance.kernels import holds_widened
+from service.core.performance.release_kernels import holds_widened
 from service.estimation.levels import (
     MEMORY,
     MEMORY_SPREAD,

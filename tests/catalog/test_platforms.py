@@ -202,6 +202,24 @@ def test_messages_of_revisions_with_a_spread_of_theirs_are_as_unsure_as_then(pac
     assert "messages_log_sigma" not in found
 
 
+def test_interfaces_of_revisions_before_drivers_were_told_apart_are_those_of_all(packaged_snapshot):
+    stored = {name: dict(held) for name, held in packaged_snapshot.documents().items()}
+    calibrations = stored["calibrations"]
+    known = calibrations.pop("speed/backends/vulkan/amd")
+    calibrations.pop("speed/backends/vulkan/nvidia", None)
+    calibrations["speed/backends/vulkan"] = {
+        **known,
+        "id": "speed/backends/vulkan",
+        "applies_to": {"part": "speed/backends", "interface": "vulkan"},
+    }
+    then = snapshot_from_documents(in_todays_form(stored), 1)
+    found = {
+        vendor: then.calibrations[f"speed/backends/vulkan/{vendor}"] for vendor in ("amd", "nvidia")
+    }
+    assert found["amd"].value == found["nvidia"].value
+    assert "speed/backends/vulkan" not in then.calibrations
+
+
 def test_power_of_revisions_before_work_was_counted_is_that_of_an_h100(packaged_snapshot):
     stored = {name: dict(held) for name, held in packaged_snapshot.documents().items()}
     shares = {"active_ratio": 0.4, "memory_ratio": 0.5, "compute_ratio": 1.2}

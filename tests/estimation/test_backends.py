@@ -126,3 +126,20 @@ def test_what_is_wrong_with_a_list_of_backends_is_said(given, pointer):
     with pytest.raises(DocumentInvalid) as invalid:
         backends_from(given)
     assert invalid.value.pointer == pointer
+
+
+def test_engines_without_figures_have_the_kernels_of_those_that_they_are_like(packaged_snapshot):
+    ollama = computed(packaged_snapshot, accelerator="apple-m2-max-96gb", engine="ollama")
+    assert ollama.estimate.setup.calibration.engine.rereads_heads
+    studio = computed(packaged_snapshot, accelerator="nvidia-h100-sxm-80gb", engine="lm-studio")
+    assert studio.estimate.setup.calibration.engine.loading_lane_count == 128.0
+
+
+@pytest.mark.parametrize("accelerator", ["nvidia-rtx-3090-24gb", "nvidia-h100-sxm-80gb"])
+def test_vulkan_is_no_faster_than_the_interface_of_the_maker(packaged_snapshot, accelerator):
+    cuda, vulkan = (
+        times_of(packaged_snapshot, accelerator=accelerator, backend=one)
+        for one in ("cuda", "vulkan")
+    )
+    assert vulkan[0] > 0.95 * cuda[0]
+    assert vulkan[1] > 0.9 * cuda[1]

@@ -56,6 +56,7 @@ _TRUTHS = (
 )
 
 #: Of a step of training, and of the messages in it.
+_BACKENDS = "speed/backends"
 _TRAINING_SPREAD, _MESSAGES = "training-speed/spread", "messages_log_sigma"
 _VARIANCES = ("source_log_sigma", "model_log_sigma", "row_log_sigma")
 
@@ -65,7 +66,7 @@ def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[
     documents = _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
     documents = _with_platforms(_with_work(_with_counted_memory(documents)))
     documents = _with_kinds_of_memory(documents)
-    return _with_widenings(_with_defaults(documents))
+    return _with_drivers(_with_widenings(_with_defaults(documents)))
 
 
 def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
@@ -301,6 +302,30 @@ def _with_widenings(documents: dict[str, dict[str, Document]]) -> dict[str, dict
         figures["waiting_spread_ratio"] = {**messages, "value": ratio}
     changed = {**calibrations[_TRAINING_SPREAD], "figures": figures}
     return documents | {"calibrations": {**calibrations, _TRAINING_SPREAD: changed}}
+
+
+def _with_drivers(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """What an interface reaches was that of all vendors' drivers once."""
+    calibrations = documents["calibrations"]
+    vendors = sorted(
+        {str(one.get("family")).partition("-")[0] for one in documents["accelerators"].values()}
+    )
+    changed: dict[str, Document] = {}
+    for id_, document in calibrations.items():
+        applies: Mapping[str, str] = document.get("applies_to") or {}
+        interface = applies.get("interface", "")
+        if id_ != f"{_BACKENDS}/{interface}" or "/" in interface:
+            changed[id_] = document
+            continue
+        changed |= {
+            f"{id_}/{vendor}": {
+                **document,
+                "id": f"{id_}/{vendor}",
+                "applies_to": {**applies, "interface": f"{interface}/{vendor}"},
+            }
+            for vendor in vendors
+        }
+    return documents | {"calibrations": changed}
 
 
 def _before_and_since(name: str, older: str) -> list[Document]:

@@ -110,7 +110,9 @@ class EngineOverhead:
     process takes ``told_s`` to tell a token, beside all else: no step ends sooner than its tokens
     are told. By the backend in use a layer takes ``backend_layer_ratio`` of what it takes by the
     interface of the hardware's maker. A weight in super-blocks takes ``unpacking_operations`` [-];
-    0 where nobody knows. Fused attention that is ``vector_attention`` has no matrix units, and
+    0 where nobody knows. Weights of up to ``loaded_bits`` are read by loads that multiprocessors
+    of ``loading_lane_count`` each have few of under way: ``cycle_read_bytes`` in a cycle, 0 where
+    nobody knows. Fused attention that is ``vector_attention`` has no matrix units, and
     reaches ``vector_attention_ratio`` of their peak. Where an engine ``loops_experts`` of a prompt,
     each product of one takes ``prompt_product_s``; else all are one kernel.
     A server that answers requests in the engine's own process adds ``served_s`` to each
@@ -157,6 +159,9 @@ class EngineOverhead:
     ranks_s: float = field(default=0.0, metadata=FIGURE)
     prompts_s: float = field(default=0.0, metadata=FIGURE)
     bucket_ratio: float = field(default=1.0, metadata=ALIKE)
+    loaded_bits: float = field(default=0.0, metadata=ALIKE)
+    loading_lane_count: float = field(default=0.0, metadata=ALIKE)
+    cycle_read_bytes: float = field(default=0.0, metadata=FIGURE)
 
     @property
     def waited_ratio(self) -> Number:

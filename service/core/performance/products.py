@@ -217,10 +217,7 @@ def product_rates(
     # A plain infinity limits none of the configurations, so that nothing need be computed.
     if power_w is not None and not (isinstance(per_joule, float) and per_joule == inf):
         # Clocks fall gradually towards what the power allows.
-        exceeded = rate / (power_w * accelerator.clock_ratio * per_joule * (16.0 / bits))
-        square = exceeded * exceeded
-        # The sharpness is four: roots that are rounded alike for one and for arrays of any length.
-        rate = rate / sqrt(sqrt(1.0 + square * square))
+        rate = _slowed(rate, power_w * accelerator.clock_ratio * per_joule * (16.0 / bits))
     if item.weight_bits < bits and not widened_whole(item, calibration.engine):
         rate = rate * hardware.dequantised_ratio
     reached = hardware.memory_ratio
@@ -229,6 +226,8 @@ def product_rates(
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(reached)
     if item.super_blocks and item.weight_bits < 16.0:
         bandwidth = _unpacked_as_read(bandwidth, item, accelerator, calibration.engine)
+    if item.weight_bits <= calibration.engine.loaded_bits:
+        bandwidth = _read_as_loaded(bandwidth, accelerator, calibration.engine)
     if not item.experts:
         rate = rate * hardware.blas_ratio
     if not item.experts or is_unrouted(item, calibration.engine):
@@ -247,10 +246,25 @@ def _unpacked_as_read(
     if peak is None or (isinstance(operations, float) and not operations):
         return bandwidth
     # A multiplication with an addition is one operation. Both go on side by side.
-    unpacked = peak / 2.0 / operations * (item.weight_bits / 8.0)
-    exceeded = bandwidth / unpacked
+    return _slowed(bandwidth, peak / 2.0 / operations * (item.weight_bits / 8.0))
+
+
+def _read_as_loaded(bandwidth: Number, accelerator: Accelerator, engine: EngineOverhead) -> Number:
+    """Bytes/s of weights that multiprocessors can have under way, each so many in a cycle."""
+    peak, read_bytes = accelerator.peak_flops_per_s.get("fp32"), engine.cycle_read_bytes
+    if peak is None or (isinstance(read_bytes, float) and not read_bytes):
+        return bandwidth
+    cycles_per_s = peak / 2.0 / engine.loading_lane_count
+    return _slowed(bandwidth, cycles_per_s * read_bytes)
+
+
+def _slowed(rate: Number, limit: Number) -> Number:
+    """A rate that bends gradually towards a limit."""
+    exceeded = rate / limit
     square = exceeded * exceeded
-    return bandwidth / sqrt(sqrt(1.0 + square * square))
+    # The sharpness is four: roots that are rounded alike for one and for arrays of any length.
+    slowed: Number = rate / sqrt(sqrt(1.0 + square * square))
+    return slowed
 
 
 def widened_whole(item: MatrixProduct, engine: EngineOverhead) -> bool:

@@ -418,12 +418,15 @@ def _narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:
     Kernels of formats whose weights are narrower than what they meet (MXFP4) narrow activations
     where they load them. Where no units multiply such operands, kernels that widen weights sort
     rows and apply scales all the same: they are charged alike, for nobody has measured them.
+    Experts that are not routed narrow all activations again, each in its turn.
     """
     expert = next((item for item in work.products if item.experts), None)
-    if expert is None or is_unrouted(expert, engine):
+    if expert is None:
         return 0.0
     bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
-    return work.routed_layers if bits < 16 and bits <= expert.weight_bits else 0.0
+    if bits >= 16 or bits > expert.weight_bits:
+        return 0.0
+    return work.held_experts if is_unrouted(expert, engine) else work.routed_layers
 
 
 def attended(

@@ -23,7 +23,8 @@ from service.core.deployment import Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.number_formats import NumberFormat
 from service.core.performance.attended import AttentionWork, attention_work, indexing_work
-from service.core.performance.kernels import OPERAND_BITS, launches_ratio
+from service.core.performance.kernels import OPERAND_BITS
+from service.core.performance.release_kernels import launches_ratio
 
 #: Hidden states that a layer moves between products for each token: norms and sums in one kernel
 #: read and write about six.

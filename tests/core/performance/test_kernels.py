@@ -13,21 +13,24 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.kernels import (
     KERNELS,
     OPERAND_BITS,
-    attends_on_vectors,
     engine_precision,
-    holds_widened,
-    is_weight_only,
-    loops_experts,
     meets,
     met_by,
     multiplied_precision,
     peak_flops_per_s,
+)
+from service.core.performance.products import expected_highest, padded_rows
+from service.core.performance.release_kernels import (
+    attends_on_vectors,
+    holds_widened,
+    is_weight_only,
+    loaded_reads,
+    loops_experts,
     prompt_layer_kernel_count,
     rereads_heads,
     unrouted_below_bits,
     widened_from_rows,
 )
-from service.core.performance.products import expected_highest, padded_rows
 from tests.core.deployments import CALIBRATION, H100
 
 B200 = replace(
@@ -208,3 +211,10 @@ def test_kernels_of_prompts_are_those_that_somebody_counted():
     assert prompt_layer_kernel_count("llama.cpp@2024", "nvidia-ada", "vulkan") == 0.0
     assert prompt_layer_kernel_count("llama.cpp@2024", "apple-silicon") == 0.0
     assert prompt_layer_kernel_count("exllama@v2", "nvidia-ada") == 0.0
+
+
+def test_products_with_a_vector_wait_for_loads_beside_stacked_memory():
+    assert loaded_reads("llama.cpp@2024", "nvidia-ampere") == (16.0, 64.0)
+    assert loaded_reads("llama.cpp@2025", "nvidia-hopper") == (15.0, 128.0)
+    assert loaded_reads("llama.cpp@2024", "nvidia-ampere-ga10x") == (0.0, 0.0)
+    assert loaded_reads("vllm@v1", "nvidia-hopper") == (0.0, 0.0)

@@ -54,7 +54,8 @@ class TimeLimit:
     def figure_s(self, latency: InferenceLatency) -> Number:
         """The figure that is held against it, under a rate of requests [s]."""
         if self.share == "mean" or latency.load is None:
-            return latency.mean_s(self.figure)
+            mean: Interval = getattr(latency, self.figure)
+            return mean.value
         found: Number = getattr(getattr(latency.load, self.figure), self.share)
         return found
 

@@ -15,7 +15,7 @@ from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
 from service.core.lightweight import lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
-from service.core.performance.kernels import PARTS_UNDER_WAY, PENDING_LAUNCHES
+from service.core.performance.release_kernels import PARTS_UNDER_WAY, PENDING_LAUNCHES
 from service.core.performance.step import RankSteps, StepLoad, StepTime
 
 #: A prompt takes at least this share of its time alone from the steps that it shares.

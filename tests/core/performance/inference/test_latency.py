@@ -263,6 +263,26 @@ def test_weights_in_super_blocks_wait_for_units_that_unpack_them():
     assert total("gguf-q4_0", unpacking_operations=64.0) == total("gguf-q4_0")
 
 
+def test_weights_that_wait_for_loads_are_read_no_faster_than_these_bring_them():
+    chosen = deployment("mixtral-8x7b")
+    decode = StepLoad(0.0, 0.0, 0.0, 1.0, 256.0)
+
+    def memory_s(weights, **figures):
+        precision = replace(chosen.precision, weights=NUMBER_FORMATS[weights])
+        work = rank_work(chosen.architecture, precision, chosen.parallelism)
+        return step_time(work, decode, H100, chosen.parallelism, with_engine(**figures)).work_s
+
+    limited = {"loaded_bits": 15.0, "loading_lane_count": 128.0, "cycle_read_bytes": 1.0}
+    cycles_per_s = H100.peak_flops_per_s["fp32"] / 2.0 / 128.0
+    slowdown = H100.memory_bandwidth_bytes_per_s / cycles_per_s
+    assert memory_s("gguf-q8_0", **limited) > 0.5 * slowdown * memory_s("gguf-q8_0")
+    assert memory_s("fp16", **limited) == memory_s("fp16")
+    many = limited | {"cycle_read_bytes": 1e3}
+    assert memory_s("gguf-q8_0", **many) == pytest.approx(memory_s("gguf-q8_0"), rel=1e-3)
+    unknown = limited | {"cycle_read_bytes": 0.0}
+    assert memory_s("gguf-q8_0", **unknown) == memory_s("gguf-q8_0")
+
+
 def test_fused_attention_without_matrix_units_is_slower_for_prompts():
     chosen = deployment("mixtral-8x7b")
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
@@ -305,6 +325,22 @@ def test_experts_that_are_not_routed_are_all_read_and_multiply_every_token():
     assert wide == step()
     assert narrow.flops - wide.flops == pytest.approx(6.0 * flops)
     assert narrow.memory_bytes - wide.memory_bytes == pytest.approx(6.0 * weights, rel=1e-3)
+
+
+def test_experts_that_are_not_routed_narrow_activations_one_by_one():
+    chosen = deployment("mixtral-8x7b")
+    precision = replace(chosen.precision, weights=NUMBER_FORMATS["fp8"])
+    work = rank_work(chosen.architecture, precision, chosen.parallelism)
+    one = StepLoad(0.0, 0.0, 0.0, 1.0, 256.0)
+
+    def narrowing_s(**figures):
+        calibration = with_engine(**figures)
+        hardware = replace(calibration.hardware, narrow_experts_s=1e-5)
+        known = replace(calibration, hardware=hardware)
+        return step_time(work, one, H100, chosen.parallelism, known).narrowing_s
+
+    assert narrowing_s() == pytest.approx(1e-5 * work.layers)
+    assert narrowing_s(unrouted_below_bits=16.0) == pytest.approx(8e-5 * work.layers)
 
 
 def test_a_token_is_chosen_from_the_whole_vocabulary_on_every_rank():
