@@ -90,6 +90,8 @@ _LABELS = {
 _MEANT = re.compile(r"; (did you mean [^?]*\?|it could be any of .*)")
 #: What parts a number from its unit.
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\W\d]{1,4}\b|%|×)|(?<=[gt]) (?=CO₂e)")
+#: What stands between the options of a command, other than in quotes.
+_BEFORE_OPTION = re.compile(r"""('[^']*'|"[^"]*")| (?=--?[A-Za-z])""")
 #: Whole numbers below this are written without an exponent.
 _MOST_WRITTEN_OUT = 1e15
 
@@ -224,6 +226,11 @@ def _typed(value: Any) -> str:
     return short if float(short) == value else repr(value)
 
 
+def by_option(command: str) -> str:
+    """A command with each option on a line of its own, as shells read it: none breaks inside."""
+    return _BEFORE_OPTION.sub(lambda found: found[1] or " \\\n  ", command)
+
+
 def _unbroken(text: str) -> str:
     """A figure whose unit does not begin another line."""
     return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
@@ -244,6 +251,7 @@ def _environment() -> Environment:
     made.filters["typed"] = _typed
     made.filters["written"] = written
     made.filters["unbroken"] = _unbroken
+    made.filters["by_option"] = by_option
     made.filters["counted"] = counted
     made.filters["pace"] = lambda ratio: in_words({"latency": ratio})
     made.globals["terms"] = TERMS

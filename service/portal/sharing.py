@@ -20,7 +20,7 @@ from service.estimation.verdict.verdict import Verdict, inference_verdict
 from service.portal.badge import badge, load, refused_badge
 from service.portal.figures import sections
 from service.portal.questions import PageRequest
-from service.portal.rendering import rendered
+from service.portal.rendering import by_option, rendered
 from service.portal.views import own_name
 from service.reports.document import Document
 from service.reports.estimate import estimate_document
@@ -207,7 +207,7 @@ def _start(estimate: Mapping[str, Any], snapshot: CatalogSnapshot) -> str | None
         model.value,
         accelerator.value,
     )
-    return None if start is None else start["command"]
+    return None if start is None else by_option(start["command"])
 
 
 def _embeds(request: PageRequest, verdict: Verdict, home: str) -> list[Snippet]:

@@ -11,7 +11,7 @@ from service.estimation.launching.training import run_start_of
 from service.estimation.training.estimate import training_estimate
 from service.estimation.verdict.verdict import Verdict, training_verdict
 from service.portal.figures import sections
-from service.portal.rendering import rendered
+from service.portal.rendering import by_option, rendered
 from service.portal.sharing import Snippet, preview_of, ways_to_ask
 from service.portal.training_questions import TrainingPageRequest
 from service.portal.training_view import RUN_FIGURES
@@ -110,7 +110,7 @@ def _start(estimate: Mapping[str, Any], snapshot: CatalogSnapshot) -> list[Snipp
     )
     if start is None:
         return []
-    command = Snippet("start", "Start command", "on each machine", start["command"])
+    command = Snippet("start", "Start command", "on each machine", by_option(start["command"]))
     file = start["file"]
     if file is None:
         return [command]

@@ -11,16 +11,10 @@ from service.estimation.verdict.memory import memory_parts
 from service.estimation.verdict.verdict import Verdict
 from service.estimation.wording import spoken
 from service.reports.document import Bar, Bars, Document, Section, Table, Text, renamed
+from service.reports.first_pages import before_you_decide
 
 #: A group of figures: its title, and its lines of name, value and interval.
 Group = tuple[str, Sequence[tuple[str, str, str]]]
-
-_TO_SAY = (
-    "Figures are estimates for planning, neither measurements nor a quotation. In nine of ten "
-    "cases the measured figure lies in the range beside it.",
-    "Prices are list prices, without discounts, taxes, network, storage or staff.",
-    "Before buying, measure with your own model and load, and report it: estimates learn.",
-)
 
 
 def estimate_document(
@@ -82,7 +76,7 @@ def estimate_document(
                     ),
                 ),
             ),
-            Section("Before you decide", tuple(Text(one) for one in _TO_SAY)),
+            before_you_decide(),
             Section(
                 "Appendix: all figures",
                 tuple(

@@ -22,6 +22,13 @@ _MOST_LIMITS = 3
 #: What is said where there is no choice.
 NOTHING = "None of the candidates meets all limits."
 _PLAN = "Your plan"
+#: What holds for every report.
+_TO_SAY = (
+    "Figures are estimates for planning, neither measurements nor a quotation. In nine of ten "
+    "cases the measured figure lies in the range beside it.",
+    "Prices are list prices, without discounts, taxes, network, storage or staff.",
+    "Before buying, measure with your own model and load, and report it: estimates learn.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,15 @@ def first_pages(
     yield Section("What limits it", tuple(_limits(verdict, excluded)))
     yield Section("What to do", tuple(_to_do(choices)))
     if choices:
-        yield Section("The choices", (*_how_sure(choices[0]), _choices(choices, plans)))
+        yield Section(
+            "The choices", (*_how_sure(choices[0]), _choices(choices, plans)), new_page=True
+        )
+        yield before_you_decide()
+
+
+def before_you_decide() -> Section:
+    """What figures and prices of every report are, and are not."""
+    return Section("Before you decide", tuple(Text(one) for one in _TO_SAY))
 
 
 def plans_of(

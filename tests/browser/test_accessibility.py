@@ -32,6 +32,7 @@ VIEWS = {
     "frame": f"/embed?{SMALL}",
     "refused-frame": "/embed?model=nope",
     "share": f"/share?{SMALL}",
+    "refused-chart": "/charts/roofline?model=lama-3.1-8b",
     "chart": f"/charts/throughput-latency?{SMALL}",
 }
 

@@ -202,7 +202,9 @@ def _crosses(ring, at):
 def test_titles_say_what_is_found_and_of_what(kind, packaged_snapshot):
     finding, _, subject = shown(kind, packaged_snapshot)["title"].partition(": ")
     assert subject
-    assert re.search(r"fits|lacks|under the|at once|as much|most, by|emitted as much", finding)
+    assert re.search(
+        r"fits|lacks|under the|at once|as much|times those|most, by|emitted as much", finding
+    )
 
 
 def test_names_of_points_do_not_run_into_each_other(packaged_snapshot):

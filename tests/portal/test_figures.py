@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from service.core.years import HOURS_PER_MONTH
@@ -11,6 +13,7 @@ from service.estimation.verdict.verdict import inference_verdict
 from service.portal.badge import badge, refused_badge
 from service.portal.figures import sections, table, verdict
 from service.portal.questions import PageRequest
+from service.portal.rendering import by_option
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,19 @@ def too_large(packaged_snapshot):
 )
 def test_numbers_have_three_digits(value, written):
     assert number(value) == written
+
+
+def test_a_command_breaks_between_its_options_alone():
+    command = """serve org/Model-8B --max-num-seqs 32 -tp 2 --with '{"a": 1, "b --c": -2}'"""
+    written = by_option(command)
+    assert written.splitlines() == [
+        "serve org/Model-8B \\",
+        "  --max-num-seqs 32 \\",
+        "  -tp 2 \\",
+        """  --with '{"a": 1, "b --c": -2}'""",
+    ]
+    # A shell takes a line that ends so together with the next.
+    assert shlex.split(written.replace("\\\n", "")) == shlex.split(command)
 
 
 def test_units_are_those_that_people_read():

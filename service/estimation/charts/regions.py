@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ from service.core.explanation import EstimateWarning
 from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval, scale
 from service.estimation.answers import Repeatable, frame, grounds, warning_entries
-from service.estimation.charts.answers import ChartFindings, ChartLocation
+from service.estimation.charts.answers import ChartFindings, ChartLocation, ChartPoint
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series, unit_in_words
@@ -239,8 +239,10 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> ChartFindi
     unplaced = EstimateWarning("place_unknown", f"the location of {_listed(adrift)} is not known")
     names = place_names(adrift, snapshot)
     missing = f" Not on the map: {_listed([names[one] for one in adrift])}." if adrift else ""
+    _, _, deployment = shown["title"].partition(": ")
     return {
         **shown,
+        "title": f"{_span(points, _IMPACTS[request.impact][0])}: {deployment}",
         "description": shown["description"] + missing,
         "series": [{"name": total["name"], "points": points}],
         "warnings": [*shown["warnings"], *(warning_entries([unplaced]) if adrift else ())],
@@ -294,6 +296,18 @@ def _finding(
     if lowest <= 0.0 or other_id == least_id:
         return finding
     return f"{finding}, {number(other / lowest)} times as much in {names[other_id]}"
+
+
+def _span(points: Sequence[ChartPoint], name: str) -> str:
+    """How far places are apart, which is what a map shows."""
+    ends = points[0], points[-1]
+    least, most = (one.get("name", one["label"]) for one in ends)
+    lowest, highest = (float(one["y"]["value"]) for one in ends)
+    if lowest <= 0.0 or len(points) == 1:
+        return f"Least {name} in {least}"
+    are, those = ("are", "those") if name.endswith("gases") else ("is", "that")
+    times = number(highest / lowest)
+    return f"{name[0].upper()}{name[1:]} in {most} {are} {times} times {those} in {least}"
 
 
 def _told(
