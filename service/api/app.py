@@ -40,6 +40,7 @@ from service.api.http.middleware import RequestMiddleware
 from service.api.http.problems import Problem, problem_response, slug_of_status
 from service.api.http.repeated import RepeatedAnswers
 from service.api.http.state import DRAINING, Shared
+from service.api.http.straight import StraightRoutes
 from service.api.observability import operations
 from service.api.observability.exposition import Exposition
 from service.api.observability.logs import set_up_logs
@@ -137,6 +138,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 def _add_middleware(app: FastAPI, settings: Settings) -> None:
     """What requests pass through, from the innermost."""
+    routes = [route for router in _ROUTERS for route in router.routes]
+    app.add_middleware(StraightRoutes, routes=routes, on_problem=_on_problem)
     app.add_middleware(Compression)
     app.add_middleware(
         RepeatedAnswers,

@@ -37,8 +37,8 @@ _SHOWN = sorted(
     (id_ for id_, kind in CHART_KINDS.items() if issubclass(kind.request, DeploymentRequest)),
     key=lambda id_: _FIRST.index(id_) if id_ in _FIRST else len(_FIRST),
 )
-#: Kinds that show a training run as well, beside inference by the same accelerators.
-_SHOWN_OF_TRAINING = [id_ for id_ in _SHOWN if "training" in CHART_KINDS[id_].request.model_fields]
+#: Kinds that show a training run.
+_SHOWN_OF_TRAINING = ["memory-breakdown"]
 #: Widths that charts are drawn in: on a page of their own, and beside each other or on phones.
 _WIDE_PX, _NARROW_PX = 600, 380
 #: Places that the ranking on the page shows.
@@ -105,7 +105,7 @@ def pictures(
 
 
 def training_pictures(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> Iterator[Picture]:
-    """The charts of a training run beside inference; one that cannot be drawn is left out."""
+    """The charts of a training run; one that cannot be drawn is left out."""
     for id_ in _SHOWN_OF_TRAINING:
         query = request.link()
         address, page = f"training/pictures/{id_}?{query}", f"training/charts/{id_}?{query}"
@@ -127,7 +127,7 @@ def training_fields(request: TrainingPageRequest) -> dict[str, Any]:
     """What charts are asked about a training run."""
     estimate = request.estimate
     names = ("model", "precision", "accelerator", "accelerator_count", "parallelism", "training")
-    return {name: getattr(estimate, name) for name in names} | {"phases": "both"}
+    return {name: getattr(estimate, name) for name in names} | {"phases": "training"}
 
 
 def shown_kinds(asked: type[PictureRequest | TrainingPictureRequest]) -> list[str]:

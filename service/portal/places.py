@@ -28,13 +28,19 @@ PLACES: Mapping[SearchedPlace, str] = MappingProxyType(
     }
 )
 
+EVERYWHERE = "everywhere"
 
-def place_words(place: SearchedPlace, region: str | None, snapshot: CatalogSnapshot) -> str:
-    """Where a search looks, by name."""
-    if place not in ("here", "country"):
+
+def where_searched(place: SearchedPlace, region: str | None, snapshot: CatalogSnapshot) -> str:
+    """Where a search looks, in words that follow "Searched"."""
+    if place == "anywhere" or (region is None and place in ("here", "country")):
+        return EVERYWHERE
+    return f"in {_named(place, region, snapshot)}"
+
+
+def _named(place: SearchedPlace, region: str | None, snapshot: CatalogSnapshot) -> str:
+    if region is None or place not in ("here", "country"):
         return PLACES[place]
-    if region is None:
-        return PLACES["anywhere"]
     try:
         entry = snapshot.find("regions", region)
     except UnknownReference:

@@ -246,10 +246,6 @@ def _traffic(answer: Any, request: TrafficPageRequest, snapshot: CatalogSnapshot
     rows, day, saved = answer["intervals"], answer["day"], answer["against_fixed"]
     kept = answer.get("within_limits_ratio")
     rent, carbon = day.get("rented_usd"), day.get("operational_location_kgco2e")
-    spent = [
-        *([f"{rough_money(rent['value'])} of rent"] if rent else []),
-        *([f"{emissions(carbon['value'] * _KG_IN_G)} of electricity"] if carbon else []),
-    ]
     less = saved.get("accelerator_hours_ratio")
     missed = kept is not None and kept < 1.0
     return Plan(
@@ -258,17 +254,22 @@ def _traffic(answer: Any, request: TrafficPageRequest, snapshot: CatalogSnapshot
         status="missed" if missed else "good",
         sentences=(
             f"{_copy(request, snapshot)}.",
-            *([f"A day takes {' and '.join(spent)}."] if spent else []),
+            *([f"A day costs {rough_money(rent['value'])} in rent."] if rent else []),
+            *(
+                [f"Its electricity emits {emissions(carbon['value'] * _KG_IN_G)}."]
+                if carbon
+                else []
+            ),
             *(
                 [
-                    f"Starting and stopping copies with the traffic takes {number(100.0 * less)}% "
-                    "of the accelerator hours that running the most of them all day would take."
+                    f"Scaling with the traffic takes {number(100.0 * less)}% of the accelerator "
+                    "hours that the most copies would take if they ran all day."
                 ]
                 if less is not None and request.scaling == "each-interval"
                 else []
             ),
-            f"Over the day, {number(100.0 * (1.0 - answer['idle_ratio']))}% of their capacity is "
-            "used.",
+            f"Over the day, {number(100.0 * (1.0 - answer['idle_ratio']))}% of the capacity of "
+            "the copies is used.",
             *_waiting(answer.get("shifting")),
             *_contracted(answer.get("contract")),
         ),

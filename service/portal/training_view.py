@@ -21,7 +21,7 @@ from service.portal.advice import Column, Recommender, advice
 from service.portal.charts import training_pictures
 from service.portal.figures import COST, Layout, in_unit, sections, table
 from service.portal.options import TRAINED_WEIGHT_FORMATS
-from service.portal.places import PLACES, place_words
+from service.portal.places import PLACES, where_searched
 from service.portal.rendering import form, rendered, sources
 from service.portal.training_questions import LAYOUT, TrainingPageRequest
 from service.portal.views import own_name
@@ -163,7 +163,7 @@ def training_page(
         grid=_grid(found, snapshot),
         checkpointing=CHECKPOINTING,
         again=_AGAIN,
-        searched=place_words(found.search_in, found.region, snapshot),
+        searched=where_searched(found.search_in, found.region, snapshot),
         pictures=list(training_pictures(found, snapshot)),
         sources=sources(estimate),
         remarks=[one["message"] for one in estimate["warnings"]],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, TypeAlias
 
 from service.api.catalog.stated import CatalogEntry, Stated
 from service.core.backends import Backend
 from service.core.memory.training.settings import Adapter, Optimizer
+
+#: Kinds of parallelism.
+Degree: TypeAlias = Literal["data", "tensor", "pipeline", "expert", "context"]
 
 
 class EngineClasses(Stated):
@@ -112,9 +115,9 @@ class EngineRecipes(Stated):
     """What a framework can train with; anything where nothing is said."""
 
     methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
-    degrees: NotRequired[list[Literal["data", "tensor", "pipeline", "expert", "context"]]]
+    degrees: NotRequired[list[Degree]]
     """Kinds of parallelism that it has."""
-    adapter_degrees: NotRequired[list[Literal["data", "tensor", "pipeline", "expert", "context"]]]
+    adapter_degrees: NotRequired[list[Degree]]
     """Those by which people train adapters with it, which recommendations try; the same if left
     out."""
     divided_by: NotRequired[str]

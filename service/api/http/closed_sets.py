@@ -53,6 +53,7 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "IncludeOfTrainingMemory": ("MemoryTrainingRequest", "include"),
         "HardwareLimit": ("SpeedLimits", "ttft_limit"),
         "KeyScope": ("ApiKey", "scopes"),
+        "KindOfParallelism": ("EngineRecipes", "degrees"),
         "LatencyFigure": ("ThroughputChartRequest", "latency"),
         "MeasurementKind": ("Measurement", "kind"),
         "Metric": ("ComparedMetric", "metric"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import (
     DEFAULT_EXCLUDED_CONTENT_TYPES,
     GZipResponder,
-    IdentityResponder,
 )
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -78,8 +78,7 @@ class Compression:
             await self._app(scope, receive, send)
             return
         if not accepts_gzip(scope):
-            plain = IdentityResponder(self._app, _SMALLEST_BYTES, exclude_content_types=_LEFT_ALONE)
-            await plain(scope, receive, send)
+            await self._app(scope, receive, _varying(send))
             return
         packing = GZipResponder(
             self._app, _SMALLEST_BYTES, _LEVEL, exclude_content_types=_LEFT_ALONE
@@ -96,6 +95,43 @@ class Compression:
             await send(message)
 
         await packing(scope, receive, send_tagged)
+
+
+def _varying(send: Send) -> Send:
+    """Sends what is not compressed, saying that it varies where it might have been."""
+    held: Message | None = None
+
+    async def send_varying(message: Message) -> None:
+        nonlocal held
+        kind = message["type"]
+        if kind == "http.response.start" and _may_be_compressed(message):
+            held = message  # until the size is known
+            return
+        if held is not None:
+            start, held = held, None
+            large = (
+                message.get("more_body", False) or len(message.get("body", b"")) >= _SMALLEST_BYTES
+            )
+            if kind == "http.response.body" and large:
+                MutableHeaders(raw=start["headers"]).add_vary_header("Accept-Encoding")
+            await send(start)
+        await send(message)
+
+    return send_varying
+
+
+def _may_be_compressed(start: Message) -> bool:
+    """Whether an answer is of a kind that is compressed for those who accept it."""
+    if start["status"] == 206:
+        return False
+    for name, value in start["headers"]:
+        if name == b"content-encoding":
+            return False
+        if name == b"content-type":
+            kind = value.partition(b";")[0].strip().lower().decode("latin-1")
+            if kind in _LEFT_ALONE or f"{kind.partition('/')[0]}/*" in _LEFT_ALONE:
+                return False
+    return True
 
 
 def _marked(tag: bytes) -> bytes:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from copy import deepcopy
 from functools import cache
 from importlib.resources import files
-from inspect import signature
 from typing import Any, Literal, get_args, get_type_hints
 
 import orjson
@@ -28,6 +27,7 @@ from service.api.http.closed_sets import name_closed_sets
 from service.api.http.negotiation import negotiated
 from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.api.http.queries import flat_fields
+from service.api.http.straight import takes_request_alone
 from service.api.http.topics import TOPICS
 from service.catalog.files import read_files
 from service.core.engines import EngineWorkload
@@ -118,7 +118,7 @@ class _Straight(APIRoute):
     def get_route_handler(self) -> Callable[[HttpRequest], Coroutine[Any, Any, Response]]:
         """What answers a request."""
         endpoint: Callable[..., Coroutine[Any, Any, Response]] = self.endpoint
-        if tuple(signature(endpoint).parameters) != ("http",):
+        if not takes_request_alone(endpoint):
             return super().get_route_handler()
 
         async def answer(http: HttpRequest) -> Response:

@@ -448,16 +448,14 @@ def _sized_batch(
     copies = copies.T[of, which]
     replica_per_s = rate / copies
     concurrency = sizing.sequences(of, replica_per_s / (1.0 - reserve))
+    each = taken(option, of)
     estimate = estimate_inference(
         replace(
             setup,
-            deployment=replace(setup.deployment, accelerator=taken(option.accelerator, of)),
+            deployment=replace(setup.deployment, accelerator=each.accelerator),
             workload=replace(setup.workload, concurrency=concurrency, requests_per_s=replica_per_s),
-            serving=replace(
-                setup.serving,
-                **{name: getattr(taken(option.start, of), name) for name in STARTED},
-            ),
-            calibration=taken(option.calibration, of),
+            serving=replace(setup.serving, **{name: getattr(each.start, name) for name in STARTED}),
+            calibration=each.calibration,
             copies=copies,
         )
     )

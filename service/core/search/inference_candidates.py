@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
+from service.core.interval import exact
 from service.core.performance.inference.goodput import FIGURES, TimeLimit
+from service.core.performance.inference.tasks import task_s
 from service.core.search.batch_evaluation import (
     Demand,
     Environment,
@@ -123,7 +125,8 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
     lacking = batch.concurrency_per_replica - fitting * MOST_FILLED_RATIO
     lacking = np.maximum(lacking * memory.sequence_bytes / memory.capacity_bytes, _NOTHING)
     rows, it_wh = np.ones(len(batch)), energy.request.it_wh
-    e2e_s = rows * latency.e2e_s.value
+    e2e_s = rows * latency.mean_e2e_s
+    call = latency if latency.average is None else latency.average
     # Requests pile up where so many sequences at once do not carry them.
     carried = np.isfinite(e2e_s)
     missing = np.maximum(batch.needed_replicas - batch.replicas, np.where(carried, 0.0, 1.0))
@@ -139,10 +142,10 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
         memory_spread_ratio=rows * (memory.total_bytes.high / memory.total_bytes.value),
         spilled=np.broadcast_to(spilled, len(batch)),
         pooled=np.zeros(len(batch), dtype=bool),
-        ttft_s=rows * latency.ttft_s.value,
-        tpot_s=rows * latency.tpot_s.value,
+        ttft_s=rows * latency.mean_s("ttft_s"),
+        tpot_s=rows * latency.state.tpot_s,
         e2e_s=e2e_s,
-        task_s=rows * latency.task_s.value,
+        task_s=rows * task_s(exact(call.mean_e2e_s), latency.workload).value,
         latency_spread_ratio=np.where(carried, latency.e2e_spread_ratio, inf),
         **{
             f"held_{figure}": rows

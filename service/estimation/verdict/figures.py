@@ -18,6 +18,8 @@ Figure = Mapping[str, float]
 Basis = Literal["rented", "owned", "unknown"]
 
 MONTHS_PER_YEAR = 12.0
+#: Kilograms below which emissions are told in grams.
+_LEAST_KG = 0.1
 _GRAMS_PER_T = 1e6
 _GRAMS_PER_KG = 1e3
 #: Silent reading of English prose [words/s]: Brysbaert, How many words do we read per
@@ -188,9 +190,11 @@ def cost_per_month(estimate: Estimate) -> dict[str, float] | None:
 
 
 def emissions(grams: float) -> str:
-    """Emissions in tonnes, or in kilograms where they are small."""
+    """Emissions in tonnes, in kilograms where they are small, or in grams."""
     if grams >= _GRAMS_PER_T:
         return f"{number(grams / _GRAMS_PER_T)} t CO₂e"
+    if 0.0 < grams < _LEAST_KG * _GRAMS_PER_KG:
+        return f"{number(grams)} g CO₂e"
     return f"{number(grams / _GRAMS_PER_KG)} kg CO₂e"
 
 

@@ -147,7 +147,8 @@ def training_verdict(
     else:
         length = f"The run takes about {days(run['value'])}."
     cost, carbon = known["cost"], known["carbon"]
-    paid = _paid(cost.value, carbon.value, "", known_cost(estimate)[0])
+    placed = estimate["deployment"]["region"] is not None
+    paid = _paid(cost.value, carbon.value, "", known_cost(estimate)[0], placed=placed)
     return Verdict(
         status=status,
         headline=_headline(status, memory, limited, missed, None),
@@ -278,20 +279,23 @@ def _price_and_emissions(estimate: Estimate, limited: Sequence[Held]) -> str:
         None if carbon is None else carbon["value"],
         " a month",
         known_cost(estimate)[0],
+        placed=estimate["deployment"]["region"] is not None,
     )
     over = [one for one in limited if one.kept is False and one.name not in SPEED_LIMITS]
     told = ", and ".join(f"{one.told} {one.value_text}, over your {one.limit_text}" for one in over)
     return f"{paid} {told[0].upper()}{told[1:]}." if told else paid
 
 
-def _paid(usd: float | None, grams: float | None, per: str, basis: Basis) -> str:
+def _paid(usd: float | None, grams: float | None, per: str, basis: Basis, *, placed: bool) -> str:
     price = None if usd is None else money(usd)
     carbon = None if grams is None else emissions(grams)
     known = " and ".join(one for one in (price, carbon) if one)
     missing = {
         "rented": "",
-        "owned": " That is to own it; no rent is known in this place.",
-        "unknown": " No price of this hardware in this place is known.",
+        "owned": " That is to own it; "
+        + ("no rent is known in this place." if placed else "rents depend on the place."),
+        "unknown": " No price of this hardware "
+        + ("in this place is known." if placed else "is known; rents depend on the place."),
     }[basis]
     return f"About {known}{per}.{missing}" if known else missing.strip()
 

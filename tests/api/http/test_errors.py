@@ -237,6 +237,16 @@ async def test_paths_and_methods_that_do_not_exist(client):
     assert "POST" in refused.headers["allow"] or "GET" in refused.headers["allow"]
 
 
+async def test_a_slash_at_the_end_leads_to_the_address_without_it(client):
+    for path, without in (("/docs/", "/docs"), ("/v1/models/?q=llama", "/v1/models?q=llama")):
+        moved = await client.get(path)
+        assert (moved.status_code, moved.headers["location"]) == (308, without)
+    asked = await client.post("/v1/estimates/inference/", json=MAIN)
+    assert (asked.status_code, asked.headers["location"]) == (308, "/v1/estimates/inference")
+    for path in ("/nothing/", "//example.com/", "//example.com/docs/", "/v1/nothing/"):
+        assert (await client.get(f"http://test{path}")).status_code == 404
+
+
 async def test_an_unknown_entry_names_the_nearest(client):
     body = problem(await client.get("/v1/accelerators/nvidia-h100-smx-80gb"), 404)
     assert "nvidia-h100-sxm-80gb" in body["detail"]

@@ -63,3 +63,33 @@ def test_no_model_is_divided_among_laptops(packaged_snapshot):
     for one in (*answer["front"], *(choice["candidate"] for choice in answer["choices"])):
         layout = one["parallelism"]
         assert layout["tensor"] * layout["pipeline"] * layout["expert"] == 1
+
+
+def test_files_are_taken_as_they_are_published(packaged_snapshot):
+    def tried(model: str) -> set[tuple[str, str, int]]:
+        body = {
+            "model": model,
+            "workload": ALONE,
+            "limits": {"implied": False},
+            "search": {"where": "laptop", "regions": ["country/GB"]},
+            "include": ["front"],
+        }
+        request = RecommendationRequest.model_validate(body)
+        front = recommendation_answer(request, packaged_snapshot)["front"]
+        return {
+            (
+                one["precision"]["weights"],
+                one["weights_from"]["kind"],
+                len(one["weights_from"]["quality_effects"]),
+            )
+            for one in front
+        }
+
+    # ggml-org/gpt-oss-20b-GGUF: 12.1 GB, experts as in the checkpoint and all else in Q8_0.
+    assert {weights for weights, _, _ in tried("gpt-oss-20b")} == {"gguf-mxfp4"}
+    # What was measured of the file in Q4_K_M is told of no other.
+    measured = {"gguf-q4_k_m": 1, "gguf-q8_0": 0}
+    found = tried("llama-3.1-8b")
+    assert found
+    for weights, kind, effects in found - {("bf16", "checkpoint", 0)}:
+        assert (kind, effects) == ("release", measured[weights])

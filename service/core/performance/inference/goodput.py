@@ -54,8 +54,7 @@ class TimeLimit:
     def figure_s(self, latency: InferenceLatency) -> Number:
         """The figure that is held against it, under a rate of requests [s]."""
         if self.share == "mean" or latency.load is None:
-            mean: Interval = getattr(latency, self.figure)
-            return mean.value
+            return latency.mean_s(self.figure)
         found: Number = getattr(getattr(latency.load, self.figure), self.share)
         return found
 

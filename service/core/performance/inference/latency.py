@@ -122,6 +122,11 @@ class InferenceLatency:
         mean_s = self.replica.mean_ttft_s + self.state.tpot_s * self.later_tokens
         return where(self.saturated, inf, mean_s)
 
+    def mean_s(self, figure: str) -> Number:
+        """Mean of a time of requests by its name, without the work that its interval takes [s]."""
+        ttft_s = where(self.saturated, inf, self.replica.mean_ttft_s)
+        return {"ttft_s": ttft_s, "tpot_s": self.state.tpot_s}.get(figure, self.mean_e2e_s)
+
     @computed_once
     def peak_flops_per_s(self) -> Number:
         """What bounds steps that compute [FLOP/s]."""

@@ -25,6 +25,8 @@ from service.estimation.resolution import Problems, resolve_precision
 _CONVERTED = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
 #: What engines of native code read, and make of checkpoints with tools of their own.
 _FILES = ("gguf-q8_0", "gguf-q4_k_m")
+#: What files hold experts as the checkpoint does in, and everything else in 8 bits.
+_FILE_OF = {"mxfp4": "gguf-mxfp4"}
 _WHOLE_CACHE = "bf16"
 #: Formats that halve a cache, of which the first that an engine holds one in is tried.
 _HALF_CACHES = ("fp8", "gguf-q8_0", "int8")
@@ -60,6 +62,16 @@ class TriedModel:
     def widest(self) -> NumberFormat:
         """The format with the most bits."""
         return max(self.formats.values(), key=lambda one: one.bits_per_element)
+
+    def made_nowhere_else(self, releases: Sequence[TriedModel]) -> TriedModel:
+        """Without what the engine's tools would have to make, but is published as a release."""
+        published = {name for one in releases for name in one.formats}
+        kept = {
+            name: one
+            for name, one in self.formats.items()
+            if name not in published or self.origins[name]["kind"] != "engine"
+        }
+        return replace(self, formats=kept)
 
     def at_least(self, bits: float) -> TriedModel:
         """Without formats of fewer bits."""
@@ -102,7 +114,9 @@ def tried_model(
     if requested is not None:
         wanted = [_named(name, model.value) for name in requested]
     else:
-        wanted = [shipped, *(NUMBER_FORMATS[name] for name in made)]
+        wanted = [NUMBER_FORMATS[name] for name in made]
+        if _FILE_OF.get(shipped.listed_id) not in made:
+            wanted.insert(0, shipped)
         if allow_conversions:
             # A checkpoint in few bits gains nothing from being widened again.
             usual = (NUMBER_FORMATS[name] for name in _CONVERTED)
@@ -142,17 +156,28 @@ def tried_releases(
         if files is not None and not engine.value.formats.names:
             # Engines of servers read such files, if at all, without kernels made for them.
             continue
-        offered = [own] if files is None else [NUMBER_FORMATS[name] for name in files]
+        offered = [own] if files is None else _usual_files(files)
         effects = document.get("quality_effects") or []
         standing = (not effects, document.get("organisation") != organisation, release.id)
         for one in offered:
             if not engine.value.formats.has(one.id) or one.bits_per_element < least_bits:
                 continue
             if one.id not in found or standing < found[one.id][0]:
-                origin = _from("release", release.id, effects)
+                # Of several files, what is published is of the one that stands for all.
+                origin = _from("release", release.id, effects if one.id == own.id else ())
                 tried = TriedModel(release, release.id, {one.id: one}, {one.id: origin})
                 found[one.id] = (standing, tried)
     return [tried for _, tried in found.values()]
+
+
+def _usual_files(names: Sequence[str]) -> list[NumberFormat]:
+    """Files of a release that people take, or all where it has none of these.
+
+    Others of about as many bits are older forms that lose more, or smaller for what little they
+    lose: llama.cpp, tools/quantize, README, 2025; llama-server itself fetches Q4_K_M.
+    """
+    usual = [name for name in _FILES if name in names]
+    return [NUMBER_FORMATS[name] for name in usual or names]
 
 
 def note_unread(
@@ -183,6 +208,9 @@ def _made_by(engine: Entry[Engine], shipped: NumberFormat) -> tuple[str, ...]:
     take these as they are.
     """
     if engine.value.formats.names:
+        whole = _FILE_OF.get(shipped.listed_id)
+        if whole is not None and engine.value.formats.has(whole):
+            return (whole,)
         return tuple(
             name
             for name in _FILES

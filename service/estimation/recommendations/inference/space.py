@@ -219,7 +219,8 @@ def _tried(
             engine = snapshot.engines[searched.release.engine]
             tried = [tried_model(model, reference, asked, conversions, engine)]
             if asked is None:
-                tried += tried_releases(model, conversions, engine, snapshot)
+                releases = tried_releases(model, conversions, engine, snapshot)
+                tried = [*(one.made_nowhere_else(releases) for one in tried), *releases]
             kept = [one for one in (each.at_least(least) for each in tried) if one.formats]
             of_engine += kept
             met = met or bool(kept)
