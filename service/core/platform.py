@@ -200,7 +200,8 @@ class Machine:
 
     ``accelerator_power_w`` is the limit of power that it sets them; ``integrated`` machines are
     made around one kind of accelerator, whose figures of power contain processor and memory:
-    what they draw idle, ``idle_wall_w``, it draws. Unknown figures are None.
+    what they draw idle, ``idle_wall_w``, it draws. ``scale_out_bandwidth_bytes_per_s`` and
+    ``scale_out_latency_s`` are of the network, for each accelerator. Unknown figures are None.
     """
 
     platform: Platform
@@ -210,6 +211,8 @@ class Machine:
     integrated: bool
     peer_to_peer: bool | None
     idle_wall_w: Interval | None = None
+    scale_out_bandwidth_bytes_per_s: float | None = None
+    scale_out_latency_s: float | None = None
 
 
 #: What accelerators send each other through host memory over what their slots carry: it passes
@@ -255,6 +258,13 @@ def placed(accelerator: Accelerator, machine: Machine, *, on_slots: bool) -> Acc
             scale_up_domain_accelerators=link.accelerators
             or int(float(machine.platform.accelerators)),
         )
+    bandwidth_out = machine.scale_out_bandwidth_bytes_per_s
+    if bandwidth_out is not None:
+        network = accelerator.scale_out or accelerator.scale_up
+        stated_s = machine.scale_out_latency_s
+        delay_s = network.latency_s if stated_s is None else stated_s
+        network = replace(network, bandwidth_bytes_per_s=bandwidth_out, latency_s=delay_s)
+        found = replace(found, scale_out=network)
     if machine.integrated and accelerator.idle_power_w is None:
         found = replace(found, idle_power_w=machine.idle_wall_w)
     if accelerator.thermal_design_power_w is None or machine.accelerator_power_w is None:

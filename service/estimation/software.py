@@ -64,7 +64,9 @@ def resolve_engine(
         if workload in found.value.workloads:
             return found.value
         others = (id_ for id_, one in snapshot.engines.items() if workload in one.value.workloads)
-        raise DocumentInvalid("", f"{found.id} is not for {workload}: {', '.join(others)} are")
+        raise DocumentInvalid(
+            "", f"{workload} with {found.id} is not estimated, but with {', '.join(others)}"
+        )
 
     known = problems.attempt(pointers[0], engine)
     if known is None:

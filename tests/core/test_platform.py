@@ -90,6 +90,18 @@ def test_modules_keep_their_own_links_and_bridges_come_in_place_of_slots():
     assert found.scale_up_domain_accelerators == 2
 
 
+def test_a_cluster_has_a_network_of_its_own():
+    assert H100.scale_out is not None
+    slow = replace(MACHINE, scale_out_bandwidth_bytes_per_s=6.25e9)
+    joined = placed(H100, slow, on_slots=False).scale_out
+    assert joined == replace(H100.scale_out, bandwidth_bytes_per_s=6.25e9)
+    later = replace(slow, scale_out_latency_s=3e-5)
+    found = placed(H100, later, on_slots=False)
+    assert found.scale_out == replace(joined, latency_s=3e-5)
+    assert found.scale_up == H100.scale_up
+    assert placed(H100, MACHINE, on_slots=False).scale_out == H100.scale_out
+
+
 def test_a_machine_may_set_another_limit_than_the_part_has():
     found = placed(H100, replace(MACHINE, accelerator_power_w=500.0), on_slots=True)
     assert found.thermal_design_power_w == 500.0

@@ -380,7 +380,7 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
     ("engine", "detail"),
     [
         ("vlm", "did you mean vllm"),
-        ("torchtitan", "torchtitan is not for inference: "),
+        ("torchtitan", "inference with torchtitan is not estimated, but with "),
     ],
 )
 def test_what_serves_nothing_is_refused_with_what_does(packaged_snapshot, engine, detail):

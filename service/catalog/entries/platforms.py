@@ -135,6 +135,8 @@ def _machine(
     )
     host_link = chosen.known_interval("host_link_bandwidth_bytes_per_s")
     power_w = chosen.known_interval("accelerator_power_w")
+    network = chosen.known_interval("scale_out_bandwidth_bytes_per_s")
+    delay = chosen.known_interval("scale_out_latency_s")
     peers = stated.get("peer_to_peer")
     return Machine(
         platform=platform,
@@ -144,6 +146,8 @@ def _machine(
         integrated=integrated,
         peer_to_peer=None if peers is None else flag(stated, "peer_to_peer"),
         idle_wall_w=chosen.known_interval("idle_wall_w"),
+        scale_out_bandwidth_bytes_per_s=None if network is None else float(network.value),
+        scale_out_latency_s=None if delay is None else float(delay.value),
     )
 
 

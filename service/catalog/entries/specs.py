@@ -372,6 +372,18 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             _LATENCY,
         ),
         FigureSpec(
+            "scale_out_bandwidth_bytes_per_s",
+            "B/s",
+            "Network between machines, its share for one accelerator, one direction",
+            _RATE,
+        ),
+        FigureSpec(
+            "scale_out_latency_s",
+            "s",
+            "Least time of one message between machines",
+            _LATENCY,
+        ),
+        FigureSpec(
             "host_link_bandwidth_bytes_per_s",
             "B/s",
             "Link between host and accelerator, one direction",

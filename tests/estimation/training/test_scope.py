@@ -232,3 +232,16 @@ def test_gradients_have_the_format_of_the_framework(packaged_snapshot):
     half = {"framework": "megatron-lm", "gradient_dtype": "bf16"}
     assert per_parameter(1, **half) == pytest.approx(16.0, rel=0.001)
     assert per_parameter(1, framework="deepspeed") == pytest.approx(16.0, rel=0.001)
+
+
+def test_a_cluster_on_slow_ethernet_trains_slower(ask):
+    """Sharded weights go between machines in every step: at 25 Gb/s a machine they take longest."""
+    body = {
+        "accelerator_count": 16,
+        "training": {"zero_stage": 3, "activation_checkpointing": "full"},
+    }
+    network = {"scale_out_bandwidth_bytes_per_s": 25e9 / 8 / 8}
+    slow = {"like": "nvidia-dgx-h100", "figures": network}
+    (held, usual), (same, late) = ask(**body), ask(**body, platform=slow)
+    assert held == same
+    assert late > 5.0 * usual
