@@ -29,6 +29,25 @@ DOCUMENTED = {
     "--cuda-graphs",
     "torchtune": "--nnodes --nproc_per_node --config",
 }
+#: What some of these take: tensorrt_llm/commands/serve.py at commit 00209af, and common/arg.cpp of
+#: llama.cpp at commit 145b628.
+_CACHES = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
+DOCUMENTED_VALUES = {
+    "tensorrt-llm": dict.fromkeys(
+        [
+            "--tp_size",
+            "--pp_size",
+            "--ep_size",
+            "--max_seq_len",
+            "--max_batch_size",
+            "--max_num_tokens",
+        ],
+        "integer",
+    )
+    | {"--kv_cache_free_gpu_memory_fraction": "number", "--host": "text"},
+    "llama.cpp": {"--cache-type-k": _CACHES, "--cache-type-v": _CACHES}
+    | dict.fromkeys(("--ctx-size", "--parallel", "--n-gpu-layers"), "integer"),
+}
 #: Engines that are started as another one is.
 ALIKE = {"peft": "transformers"}
 
@@ -58,6 +77,50 @@ def test_every_flag_is_one_of_the_engines_own(packaged_snapshot):
         said = {part: value for part, value in document.items() if part != "notes"}
         assert flags_in(said) - known - TORCHRUN == set(), (engine, way)
         assert flags_in(said), engine
+
+
+def spelled(document):
+    """Flags with a value that commands give them, None where they have none."""
+    sharing = document.get("sharing", {})
+    words = [document["command"], document.get("fixed", []), sharing.get("words", [])]
+    for name, flag in document["flags"].items():
+        if isinstance(flag, str):
+            words.append([flag, "0.5" if name.endswith("_ratio") else "8"])
+        elif "flag" in flag:
+            names = [flag[one] for one in ("flag", "also") if one in flag]
+            words += [[one, value] for one in names for value in flag["values"].values()]
+        else:
+            words += flag["words"].values() if "words" in flag else [[flag["switch"]]]
+    for each in words:
+        told = ["8" if "{" in word else word for word in each]
+        for word, following in zip(told, [*told[1:], "--"], strict=False):
+            if word.startswith("--"):
+                yield word, None if following.startswith("--") else following
+
+
+def takes(kind, value):
+    if kind == "switch" or value is None:
+        return kind == "switch" and value is None
+    if isinstance(kind, list):
+        return value in kind
+    pattern = {"integer": r"-?\d+", "number": r"-?\d+(\.\d+)?"}.get(kind, r".+")
+    return re.fullmatch(pattern, value) is not None
+
+
+def test_every_value_is_of_the_kind_that_the_engines_parser_takes(packaged_snapshot):
+    parsers = listed()
+    checked = set()
+    for engine, _, document in ways_to_start(packaged_snapshot):
+        one = ALIKE.get(engine, engine)
+        kinds = DOCUMENTED_VALUES.get(one) or parsers.get(one, {}).get("values", {})
+        for flag, value in spelled(document):
+            if flag in kinds:
+                checked.add((engine, flag))
+                assert takes(kinds[flag], value), (engine, flag, value, kinds[flag])
+    assert {engine for engine, _ in checked} >= {
+        *("vllm", "sglang", "tensorrt-llm", "llama.cpp", "torchtitan", "peft", "transformers")
+    }
+    assert len(checked) > 40
 
 
 def test_lists_say_which_release_they_are_of():
