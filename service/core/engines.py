@@ -147,6 +147,17 @@ class FormatList:
 
 
 @dataclass(frozen=True, slots=True)
+class Lack:
+    """What an engine cannot run: weights in ``formats`` on ``hardware``, or types of ``models``."""
+
+    formats: FormatList = FormatList()
+    hardware: HardwareList = NO_HARDWARE
+    models: frozenset[str] = frozenset()
+    #: An engine that can.
+    instead: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Recipes:
     """What a framework can train with: methods, and what it divides a model by besides data.
 
@@ -250,8 +261,9 @@ class Engine:
     ``classes`` gives the class by what it runs, ``generations`` stand from the oldest to the
     newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
     then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
-    what is ``usual`` for it, has kernels for weights in ``formats``, holds its cache in ``caches``,
-    in ``usual_caches`` for some formats of weights where nobody says, and trains by ``recipes``.
+    what is ``usual`` for it, has kernels for weights in ``formats`` except what it ``lacks``, holds
+    its cache in ``caches``, in ``usual_caches`` for some formats of weights where nobody says, and
+    trains by ``recipes``.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Copies of those that ``shares_experts`` may hold each expert once
     among them. Those that are ``preallocating`` take their share of the memory when they start,
@@ -271,6 +283,7 @@ class Engine:
     hardware: HardwareList = NO_HARDWARE
     usual: HardwareList = NO_HARDWARE
     formats: FormatList = FormatList()
+    lacks: tuple[Lack, ...] = ()
     caches: FormatList = FormatList()
     usual_caches: Mapping[str, str] = field(default_factory=dict)
     recipes: Recipes = Recipes()
@@ -314,6 +327,16 @@ class Engine:
     def reads(self, format_id: str) -> bool:
         """Whether it has kernels for weights in a format, or some of a width that is asked for."""
         return format_id in _WIDTHS or self.formats.has(format_id)
+
+    def lacks_format(self, format_id: str, hardware: Hardware) -> bool:
+        """Whether what it reads elsewhere has no kernels on an accelerator."""
+        return any(
+            one.formats.states(format_id) and one.hardware.has(hardware) for one in self.lacks
+        )
+
+    def lack_of(self, model_type: str) -> Lack | None:
+        """What says that it serves no models of a type, if anything does."""
+        return next((one for one in self.lacks if model_type in one.models), None)
 
 
 @dataclass(frozen=True, slots=True)

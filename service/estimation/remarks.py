@@ -48,6 +48,8 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "does_not_fit": ("fits",),
     "dry_cooling_energy": ("electricity.pue_ratio", "site.cooling"),
     "efficiency_not_measured": ("tpot_s", "step_s", "ttft_s", "per_request"),
+    "engine_lacks_format": ("precision.weights", "precision"),
+    "engine_lacks_model": ("serving.engine", "deployment"),
     "figure_of_another_year": ("period.year", "year", "region"),
     "figure_past_shelf_life": ("operational_location_gco2e", "region"),
     "fits_narrowly": ("fits_certainty", "fits"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import log
 
 from service.catalog.derived import derived
@@ -16,7 +16,6 @@ from service.core.engines import (
     Engine,
     EngineRelease,
     EngineWorkload,
-    FormatList,
     UnknownVersion,
     release_of,
 )
@@ -202,14 +201,18 @@ def check_reads(
     pointer: str,
     snapshot: CatalogSnapshot,
     problems: Problems,
+    hardware: Hardware | None = None,
 ) -> None:
-    """Note it, with the nearest formats, if an engine has no kernels for a format of weights."""
+    """Note it, with the nearest formats, if an engine has no kernels for a format of weights.
+
+    The nearest are those that it has on the ``hardware``, or anywhere where none is named.
+    """
     engine = snapshot.engines[release.engine].value
     if not engine.reads(weights.listed_id):
-        nearest = _nearest(engine.formats, weights)
+        nearest = _nearest(_able(engine, hardware), weights)
         problems.add(
             pointer,
-            f"{engine.name} has no kernels for {weights.id}; the nearest it has are "
+            f"{engine.name} has no kernels for {weights.listed_id}; the nearest it has are "
             f"{', '.join(nearest)}",
             nearest,
         )
@@ -225,7 +228,7 @@ def check_holds(
     """Note it, with the nearest formats, if an engine holds no KV cache in a format."""
     engine = snapshot.engines[release.engine].value
     if not engine.caches.has(cache.id):
-        nearest = _nearest(engine.caches, cache)
+        nearest = _nearest(engine.caches.has, cache)
         problems.add(
             pointer,
             f"{engine.name} holds no KV cache in {cache.id}; the nearest it has are "
@@ -234,11 +237,54 @@ def check_holds(
         )
 
 
-def _nearest(listed: FormatList, wanted: NumberFormat) -> tuple[str, ...]:
-    """Formats on a list, those of the most similar width first."""
-    able = [one for one in NUMBER_FORMATS.values() if listed.has(one.id)]
-    able.sort(key=lambda one: abs(log(one.bits_per_element / wanted.bits_per_element)))
-    return tuple(one.id for one in able[:_NEAREST])
+def lack_warnings(
+    release: EngineRelease,
+    weights: NumberFormat,
+    model: ModelArchitecture,
+    accelerator: Accelerator,
+    snapshot: CatalogSnapshot,
+) -> Iterator[EstimateWarning]:
+    """What to say of weights and models that an engine cannot run as they are asked for.
+
+    Parameters
+    ----------
+    release, weights, model, accelerator
+        What would run what on what.
+    snapshot
+        The catalog.
+    """
+    engine, hardware = snapshot.engines[release.engine].value, accelerator.hardware
+    if engine.lacks_format(weights.listed_id, hardware):
+        nearest = _nearest(_able(engine, hardware), weights)
+        yield EstimateWarning(
+            "engine_lacks_format",
+            f"weights in {weights.listed_id} have no kernels in {engine.name} on "
+            f"{accelerator.name}; the nearest that have are {', '.join(nearest)}. "
+            "The figures are those of kernels that widen the weights",
+        )
+    lack = engine.lack_of(model.model_type)
+    if lack is not None:
+        advice = "" if lack.instead is None else f"; {lack.instead} serves them: name it as engine"
+        yield EstimateWarning(
+            "engine_lacks_model",
+            f"models of type {model.model_type} are not served by {engine.name}{advice}. The "
+            "figures are those of an engine of its kind that would",
+        )
+
+
+def _able(engine: Engine, hardware: Hardware | None) -> Callable[[str], bool]:
+    """Whether an engine has kernels for a format, on an accelerator if one is named."""
+    return lambda format_id: (
+        engine.formats.has(format_id)
+        and not (hardware is not None and engine.lacks_format(format_id, hardware))
+    )
+
+
+def _nearest(able: Callable[[str], bool], wanted: NumberFormat) -> tuple[str, ...]:
+    """Formats that are able to be used, those of the most similar width first."""
+    found = [one for one in NUMBER_FORMATS.values() if able(one.id)]
+    found.sort(key=lambda one: abs(log(one.bits_per_element / wanted.bits_per_element)))
+    return tuple(one.id for one in found[:_NEAREST])
 
 
 def check_trains(

@@ -74,7 +74,8 @@ def test_lists_of_formats_name_what_there_is(packaged_snapshot):
     [
         ("llama.cpp", "awq-int4", "gguf-iq4_xs"),
         ("llama.cpp", "fp8", "gguf-q8_0"),
-        ("tensorrt-llm", "gguf-q4_k_m", "nvfp4"),
+        # NVFP4 is nearer, but not on Hopper.
+        ("tensorrt-llm", "gguf-q4_k_m", "awq-int4"),
         ("exllama", "bnb-nf4", "gptq-int4"),
     ],
 )
@@ -85,6 +86,49 @@ def test_a_format_without_kernels_is_refused_with_the_nearest(
     assert pointer == "/precision/weights"
     assert f"has no kernels for {weights}; the nearest it has are" in detail
     assert nearest in detail
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "engine", "weights", "nearest"),
+    [
+        ("h100-sxm", "tensorrt-llm", "nvfp4", "awq-int4"),
+        ("a100-sxm4-80gb", "tensorrt-llm", "fp8", "gptq-int8"),
+        ("v100-sxm2-32gb", "vllm", "awq-int4", "gptq-int4"),
+        ("b200", "tensorrt-llm", "nvfp4", None),
+        ("h100-sxm", "vllm", "awq-int4", None),
+    ],
+)
+def test_a_format_without_kernels_on_the_hardware_is_told_with_the_nearest(
+    packaged_snapshot, accelerator, engine, weights, nearest
+):
+    answer = inference_latency_answer(
+        asked(accelerator, engine, weights=weights), packaged_snapshot
+    )
+    told = [one["message"] for one in answer["warnings"] if one["code"] == "engine_lacks_format"]
+    assert bool(told) == (nearest is not None)
+    assert not told or nearest in told[0]
+
+
+@pytest.mark.parametrize(("engine", "lacks"), [("vllm", True), ("transformers", False)])
+def test_models_that_an_engine_does_not_serve_are_told(packaged_snapshot, engine, lacks):
+    request = LatencyInferenceRequest(
+        model="google-t5/t5-large",
+        accelerator="nvidia-t4-16gb",
+        serving={"engine": engine},
+        workload={"input_tokens": 64, "output_tokens": 8},
+    )
+    warnings = inference_latency_answer(request, packaged_snapshot)["warnings"]
+    told = [one["message"] for one in warnings if one["code"] == "engine_lacks_model"]
+    assert bool(told) == lacks
+    assert not told or "transformers serves them" in told[0]
+
+
+def test_a_format_of_a_checkpoint_is_named_as_people_know_it(packaged_snapshot):
+    request = asked("l40s")
+    request = request.model_copy(update={"model": "openai/gpt-oss-20b"})
+    warnings = inference_latency_answer(request, packaged_snapshot)["warnings"]
+    [told] = [one["message"] for one in warnings if one["code"] == "precision_not_native"]
+    assert "cannot multiply MXFP4 directly" in told
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,17 @@ class EngineFormats(Stated):
     source: str
 
 
+class EngineLack(Stated):
+    """What an engine cannot run: formats of weights on hardware, or types of models."""
+
+    formats: NotRequired[list[str]]
+    hardware: NotRequired[list[str]]
+    models: NotRequired[list[str]]
+    instead: NotRequired[str]
+    """An engine that serves them."""
+    source: str
+
+
 class EngineCaches(Stated):
     """What an engine holds its KV cache in."""
 
@@ -218,6 +229,7 @@ class EngineEntry(CatalogEntry):
     generations: NotRequired[list[EngineGeneration]]
     runs_on: NotRequired[EngineHardware]
     reads: NotRequired[EngineFormats]
+    lacks: NotRequired[list[EngineLack]]
     holds: NotRequired[EngineCaches]
     layout: NotRequired[EngineLayout]
     trains: NotRequired[EngineRecipes]

@@ -256,7 +256,7 @@ def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             if source is not None and source not in sources:
                 detail = f"no source {source!r:.80}"
                 yield CatalogError("engines", entry_id, f"/{part}/source", detail)
-        for pointer, source in _sources_of_defaults(document):
+        for pointer, source in (*_sources_of_defaults(document), *_sources_of_lacks(document)):
             if source not in sources:
                 yield CatalogError("engines", entry_id, pointer, f"no source {source!r:.80}")
         for position, one in enumerate(generations if isinstance(generations, list) else ()):
@@ -271,6 +271,14 @@ def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
                 if holder != entry_id or name in documents["engines"]:
                     detail = f"{name!r:.80} already means another engine"
                     yield CatalogError("engines", entry_id, f"{pointer}/names", detail)
+
+
+def _sources_of_lacks(document: Document) -> Iterator[tuple[str, object]]:
+    """Where an engine says what it cannot run, and by which source."""
+    lacks = document.get("lacks")
+    for at, one in enumerate(lacks if isinstance(lacks, list) else ()):
+        if isinstance(one, Mapping):
+            yield f"/lacks/{at}/source", one.get("source")
 
 
 def _sources_of_defaults(document: Document) -> Iterator[tuple[str, object]]:

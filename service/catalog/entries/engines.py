@@ -18,6 +18,7 @@ from service.core.engines import (
     EngineWorkload,
     FormatList,
     Generation,
+    Lack,
     Recipes,
     class_of_unknown,
     engine_of_release,
@@ -73,6 +74,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         hardware=_hardware(runs_on, "hardware"),
         usual=_hardware(runs_on, "usual"),
         formats=_formats(reads, "reads", "formats"),
+        lacks=_lacks(fields.get("lacks")),
         caches=_formats(holds, "holds", "caches"),
         usual_caches=dict(holds.get("usual", {})),
         divides_layers=layout.get("divides") == "layers",
@@ -166,6 +168,22 @@ def figures_of(
         held.setdefault(class_, f"{class_} engines")
         held.setdefault(reference, f"{class_} engines ({reference})")
     return held
+
+
+def _lacks(stated: object) -> tuple[Lack, ...]:
+    if stated is None:
+        return ()
+    if not isinstance(stated, list) or not all(isinstance(one, Mapping) for one in stated):
+        raise DocumentInvalid("/lacks", "must be a list of objects")
+    return tuple(
+        Lack(
+            formats=FormatList(frozenset(map(str, one.get("formats", ())))),
+            hardware=HardwareList(frozenset(map(str, one.get("hardware", ())))),
+            models=frozenset(map(str, one.get("models", ()))),
+            instead=one.get("instead"),
+        )
+        for one in stated
+    )
 
 
 def _hardware(runs_on: Document, part: str) -> HardwareList:

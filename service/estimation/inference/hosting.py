@@ -48,6 +48,7 @@ from service.estimation.software import (
     check_holds,
     check_reads,
     check_runs_on,
+    lack_warnings,
     loaded_precision,
     release_warnings,
     resolve_serving_engine,
@@ -167,7 +168,8 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
     used = resolve_task(asked.task, asked.serving, model.value, problems)
     loaded = loaded_precision(asked.precision, used, release, snapshot)
     precision = served_precision(loaded, used, problems)
-    check_reads(release, precision.weights, "/precision/weights", snapshot, problems)
+    hardware = accelerator.value.hardware
+    check_reads(release, precision.weights, "/precision/weights", snapshot, problems, hardware)
     check_holds(release, precision.kv_cache, "/precision/kv_cache", snapshot, problems)
     check_precision_runs(precision, accelerator.value, problems)
     tiers = resolve_tiers(asked.serving, accelerator.value, snapshot, problems)
@@ -215,6 +217,7 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         if problems.found
         else (
             *_precision_warnings(precision, accelerator.value),
+            *lack_warnings(release, precision.weights, used, accelerator.value, snapshot),
             *_setting_warnings(serving, used, release.engine, chosen.runtime),
         ),
     )
@@ -231,7 +234,7 @@ def _precision_warnings(precision: Precision, accelerator: Accelerator) -> list[
     return [
         EstimateWarning(
             "precision_not_native",
-            f"{accelerator.name} cannot multiply {weights.id.upper()} directly: weights are "
+            f"{accelerator.name} cannot multiply {weights.listed_id.upper()} directly: weights are "
             f"widened to {used.upper()} first, which saves memory and no computing time",
         )
     ]

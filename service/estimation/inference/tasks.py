@@ -121,9 +121,13 @@ def _with_images(
         return workload
     grid = None if model.images is None else model.images.grid
     if grid is None:
+        apart = model.images is not None and model.images.cross_attended
         problems.add(
             "/workload/images_per_request",
-            f"{model.model_type} models read no images, or none in a way that is known here",
+            "this model looks at images in layers of their own, whose time is not computed: leave "
+            "them out for what text alone takes"
+            if apart
+            else f"{model.model_type} models read no images, or none in a way that is known here",
         )
         return workload
     image = image_view(grid, asked.image_width_px, asked.image_height_px)
