@@ -116,6 +116,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "more_than_on_demand": ("cost.rented", "accelerator"),
     "price_is_old": ("cost.rented", "region"),
     "price_of_another_region": ("cost.rented", "region"),
+    "price_undated": ("loads",),
     "price_unknown": ("cost.rented", "hardware", "rent_usd", "cost", "accelerator"),
     "products_in_another_format": ("precision.activations", "precision", "accelerator"),
     "pruning_quality_unknown": ("pruning",),

@@ -29,6 +29,7 @@ _FLEET_FIELDS = (
     ("purchase", "purchase_usd"),
     ("electricity", "electricity_usd"),
     ("tokens", "tokens_usd"),
+    ("of tokens", "tokens_kgco2e"),
 )
 _FLEET_TOTALS = (
     "facility_energy_kwh",

@@ -41,6 +41,11 @@ class FleetFigures(Answer):
     electricity_usd: Interval | None
     tokens_usd: Interval | None
     """Tokens bought from a provider instead; null unless every load states token_price."""
+    tokens_kgco2e: Interval | None
+    """Emissions of these tokens as their providers publish them, by methods of their own; null
+    unless every load states gco2e_per_1k_output_tokens."""
+    tokens_l: Interval | None
+    """Likewise their water."""
 
 
 class FleetYearOfLoad(FleetFigures):
@@ -72,6 +77,14 @@ class FleetRental(Answer):
     price_date: str | None
 
 
+class FleetTokens(Answer):
+    """Whose price of tokens a load is held against."""
+
+    provider: str
+    priced_on: str | None
+    """Null where the request does not say."""
+
+
 class FleetLoad(Answer):
     """A load over the years."""
 
@@ -85,6 +98,8 @@ class FleetLoad(Answer):
     """Highest rate that one copy carries, within its limits if there are any."""
     rental: FleetRental | None
     """Null where no machine is known to be rented out, or the request states the rent."""
+    tokens: FleetTokens | None
+    """Null without token_price."""
     years: list[FleetYearOfLoad]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import Number
@@ -21,6 +21,7 @@ from service.estimation.plans.answers import (
     FleetHardware,
     FleetPlanAnswer,
     FleetRental,
+    FleetTokens,
     FleetTotals,
     FleetYear,
     FleetYearOfLoad,
@@ -45,7 +46,7 @@ from service.estimation.remarks import remarking
 from service.estimation.resolution import Problems
 
 _KG_PER_G = 1e-3
-_MILLION = 1e6
+_THOUSAND, _MILLION = 1e3, 1e6
 _MOST_ACCELERATORS = 100_000
 #: Figures of loads that add up over loads and years, those of which the highest year counts, and
 #: those of hardware that add up.
@@ -58,6 +59,8 @@ _ADDED = (
     "rented_usd",
     "electricity_usd",
     "tokens_usd",
+    "tokens_kgco2e",
+    "tokens_l",
 )
 _HIGHEST = ("mean_it_power_w", "peak_facility_power_w")
 _OF_HARDWARE = ("embodied_bought_kgco2e", "retired_kg", "purchase_usd", "depreciation_usd")
@@ -148,6 +151,11 @@ def _load(
             "instances": _machines(at_mean, copies["value"], copies["value"]),
             **_figures(at_mean, at_peak, rate, copies, greener),
             "tokens_usd": _bought(asked.token_price, at_mean, rate, year),
+            "tokens_kgco2e": times(
+                _published(asked.token_price, "gco2e_per_1k_output_tokens", at_mean, rate),
+                _KG_PER_G,
+            ),
+            "tokens_l": _published(asked.token_price, "l_per_1k_output_tokens", at_mean, rate),
         }
         rows.append(served)
     return first or one, {
@@ -156,6 +164,7 @@ def _load(
         "accelerators_per_copy": one.accelerators,
         "capacity_requests_per_s": figure(most),
         "rental": _rental(first or one),
+        "tokens": _priced(asked.token_price),
         "years": rows,
     }
 
@@ -214,6 +223,8 @@ def _figures(
         else times(scale(rental.usd_per_hour, HOURS_PER_YEAR), spread),
         "electricity_usd": times(at_mean.costs.electricity_usd_per_hour, HOURS_PER_YEAR),
         "tokens_usd": None,
+        "tokens_kgco2e": None,
+        "tokens_l": None,
     }
 
 
@@ -240,6 +251,13 @@ def _rental(one: Operation) -> FleetRental | None:
     }
 
 
+def _priced(price: TokenPriceRequest | None) -> FleetTokens | None:
+    if price is None:
+        return None
+    day = price.priced_on
+    return {"provider": price.provider, "priced_on": None if day is None else day.isoformat()}
+
+
 def _bought(
     price: TokenPriceRequest | None, at_mean: Operation, rate: float, year: int
 ) -> answers.Interval | None:
@@ -258,6 +276,21 @@ def _bought(
     ) / _MILLION
     usd = usd_per_request * rate * SECONDS_PER_YEAR
     return figure(exact(usd * grown(1.0, price.change_per_year_ratio, year - 1)))
+
+
+def _published(
+    price: TokenPriceRequest | None,
+    name: Literal["gco2e_per_1k_output_tokens", "l_per_1k_output_tokens"],
+    at_mean: Operation,
+    rate: float,
+) -> answers.Interval | None:
+    """What a provider publishes of the footprint of a year's tokens, in its unit."""
+    each: float | None = None if price is None else getattr(price, name)
+    if each is None:
+        return None
+    generates = at_mean.computed.generates
+    output = float(at_mean.computed.resolved.workload.output_tokens) if generates else 0.0
+    return figure(exact(each * output * rate * SECONDS_PER_YEAR / _THOUSAND))
 
 
 def _not_served(year: int) -> FleetYearOfLoad:
@@ -348,6 +381,12 @@ def _warnings(
     """Warnings of each load's estimate once, and what the plan cannot say."""
     for asked in request.loads:
         yield from unused_warnings(asked.deployment)
+        if asked.token_price is not None and asked.token_price.priced_on is None:
+            yield EstimateWarning(
+                "price_undated",
+                f"nobody says when {asked.token_price.provider} asked this price of tokens for "
+                f"{asked.name!r}: such prices change within weeks",
+            )
     yield from warnings_of(one for one, _ in loads)
     for one, load in loads:
         yield from rented_whole(one, load["accelerators_per_copy"])

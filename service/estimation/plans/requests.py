@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -58,6 +59,13 @@ class TokenPriceRequest(Request):
     that of others."""
     change_per_year_ratio: float = Field(0.0, ge=-0.9, le=1.0)
     """By how much the prices change each year."""
+    priced_on: datetime.date | None = None
+    """Day on which the provider asked these prices, which change within weeks; shown in the
+    answer."""
+    gco2e_per_1k_output_tokens: float | None = Field(None, ge=0.0, le=1e6)
+    """Emissions of 1,000 generated tokens as the provider publishes them."""
+    l_per_1k_output_tokens: float | None = Field(None, ge=0.0, le=1e6)
+    """Water of 1,000 generated tokens as the provider publishes it."""
 
 
 class FleetLoadRequest(Request):

@@ -216,6 +216,20 @@ def test_tokens_may_be_bought_instead(packaged_snapshot: CatalogSnapshot) -> Non
     assert first == pytest.approx(requests * (512 * 0.10 + 512 * 0.05 + 256 * 0.40) / 1e6)
     assert second == pytest.approx(first * 1.4 * 0.5)
     assert bought["totals"]["tokens_present_usd"] == bought["totals"]["tokens_usd"]
+    assert bought["years"][0]["tokens_kgco2e"] is None
+    assert "price_undated" in {warning["code"] for warning in bought["warnings"]}
+    # As Mistral publishes it of 400 tokens: 1.14 g and 45 ml.
+    dated = price | {
+        "priced_on": "2026-11-20",
+        "gco2e_per_1k_output_tokens": 2.85,
+        "l_per_1k_output_tokens": 0.1125,
+    }
+    told = planned(packaged_snapshot, loads=[chat | {"token_price": dated}])
+    year = told["years"][0]
+    assert year["tokens_kgco2e"]["value"] == pytest.approx(requests * 256 / 400 * 1.14e-3)
+    assert year["tokens_l"]["value"] == pytest.approx(requests * 256 / 400 * 0.045)
+    assert told["loads"][0]["tokens"]["priced_on"] == "2026-11-20"
+    assert "price_undated" not in {warning["code"] for warning in told["warnings"]}
     # Of another load nobody says what its tokens cost.
     assert planned(packaged_snapshot, loads=[chat, _LARGE])["years"][2]["tokens_usd"] is None
 
