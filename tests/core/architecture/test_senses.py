@@ -366,3 +366,13 @@ def test_the_whole_says_whether_embeddings_are_tied():
         }
     )
     assert found.total_parameters == published - 4096 * 128256
+
+
+@pytest.mark.parametrize(
+    ("stated", "causal"),
+    [(True, False), ("all", False), ("vision", True), (False, True), (None, True)],
+)
+def test_decoders_that_see_both_ways_are_not_causal(stated, causal):
+    """EmbeddingGemma is one; Gemma 4 lets only the patches of an image see each other."""
+    config = sizes("gemma3_text", 128, 4, 4, 1000, intermediate_size=256, head_dim=32)
+    assert parse_config({**config, "use_bidirectional_attention": stated}).causal is causal

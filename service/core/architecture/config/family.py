@@ -111,9 +111,15 @@ def assemble(family: Family, fields: Fields, model_type: str) -> ModelArchitectu
         embedding=_embedding(family, fields, hidden, vocabulary),
         head=_head(family, fields, hidden, vocabulary, tied),
         other=family.extra_tensors(fields),
-        causal=family.causal,
+        causal=family.causal and not _sees_both_ways(fields),
         generates=family.head,
     )
+
+
+def _sees_both_ways(fields: Fields) -> bool:
+    """Whether a decoder was made an encoder of text (EmbeddingGemma); Gemma 4 is of images only."""
+    key = "use_bidirectional_attention"
+    return fields.text(key) == "all" if fields.is_text(key) else fields.flag(key)
 
 
 def _layer_count(fields: Fields) -> int:

@@ -244,6 +244,10 @@ class Fields:
             raise self.fault(name, f"must have {length:,} entries, one a layer, not {len(value):,}")
         return value
 
+    def is_text(self, name: str) -> bool:
+        """Whether a key holds a string."""
+        return isinstance(self._find(name)[1], str)
+
     def is_list(self, name: str) -> bool:
         """Whether a value is a list."""
         return isinstance(self._find(name)[1], (list, tuple))
