@@ -53,7 +53,7 @@ SUGGESTED_MODELS = {
     "gpt-oss": ("openai/gpt-oss-20b", "openai/gpt-oss-120b"),
     "qwen3": ("Qwen/Qwen3-0.6B", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-4B", "Qwen/Qwen3-8B"),
     "unsloth/Llama-3.2-3B-Instruct": ("meta-llama/Llama-3.2-3B",),
-    "Qwen/Qwen2-VL-7B-Instruct-abliterated": ("Qwen/Qwen2.5-VL-7B-Instruct",),
+    "Qwen/Qwen2-VL-7B-Instruct-abliterated": ("Qwen/Qwen2-VL-7B-Instruct",),
     "magistrall": ("mistralai/Magistral-Small-2506",),
     "mistral-7b-instruct": ("mistralai/Mistral-7B-Instruct-v0.2",),
 }

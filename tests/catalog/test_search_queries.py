@@ -32,7 +32,7 @@ QUERIES = {
         mixtral 8x22b | mistralai/Mixtral-8x22B-Instruct-v0.1
         mistral large | mistralai/Mistral-Large-3-675B-Instruct-2512
         mistral small | mistralai/Mistral-Small-24B-Instruct-2501
-        codestral | mistralai/Mamba-Codestral-7B-v0.1
+        codestral | mistralai/Codestral-22B-v0.1
         gemma 3 27b | google/gemma-3-27b-it
         gemma3 | google/gemma-3-1b-it
         gemma 2 9b | google/gemma-2-9b-it
