@@ -28,6 +28,7 @@ from rich.table import Table
 from benchmarks.http import yardstick
 from benchmarks.http.load import VARIED, Load, varied
 from benchmarks.http.server import Server, running
+from service.estimation.loads import ANSWERED_BEFORE
 
 ESTIMATE_PATH = "/v1/estimates/inference"
 BATCH_PATH = "/v1/estimates/batch"
@@ -58,8 +59,12 @@ LIMITS = {
 #: Lengths that make each question another one.
 _MARKED = dict(zip(("input_tokens", "output_tokens"), map(int, VARIED), strict=True))
 
+#: Questions of a round about deployments of which none was asked about before.
+ANEW = 300
+
 LABELS = (
     ("estimate", "inference estimate"),
+    ("anew", "one of another deployment each"),
     ("packed", "the same, compressed"),
     ("repeated", "the same once more"),
     ("repeated_packed", "once more, compressed"),
@@ -77,6 +82,8 @@ What holds on any machine are the ratios, taken in the same minute:
 
 - an estimate costs **{estimate:.2f} ×** the processor time of a bare FastAPI endpoint that takes
   and gives the same bytes and computes nothing,
+- one of a deployment that nobody asked about before **{anew:.2f} ×**: after {before} questions the
+  arithmetic for other loads of the same deployment is known,
 - a question that was asked before **{repeated:.2f} ×**,
 - that bare endpoint itself {bare:.1f} × a trivial `GET`.
 
@@ -116,6 +123,7 @@ class Target:
     connections: int = CONNECTIONS
     answers_per_request: int = 1
     packed: bool = False
+    distinct: int | None = None
 
 
 def example_request(openapi: dict[str, Any], path: str) -> Any:
@@ -133,7 +141,7 @@ def example_request(openapi: dict[str, Any], path: str) -> Any:
 def targets(folder: Path) -> Iterator[list[Target]]:
     """Headroom and the yardstick, running; the yardstick mimics a real answer of Headroom."""
     request_file, answer_file = folder / "request.json", folder / "answer.json"
-    batch_file = folder / "batch.json"
+    batch_file, anew_file = folder / "batch.json", folder / "anew.json"
     with ExitStack() as servers:
         # One that computes each answer, and one that may remember it.
         headroom, remembering = (
@@ -152,6 +160,9 @@ def targets(folder: Path) -> Iterator[list[Target]]:
         asked = json.dumps(question | {"workload": question["workload"] | _MARKED}).encode()
         items = b",".join(varied(asked, number) for number in range(BATCH_ITEMS))
         batch_file.write_bytes(b'{"requests": [%s]}' % items)
+        # Periods are no load: each is a question of another kind.
+        anew = {"period": {"days": _MARKED["input_tokens"]}}
+        anew_file.write_text(json.dumps(question | anew))
         answer_file.write_bytes(headroom.ask("POST", ESTIMATE_PATH, request_file.read_bytes()))
         bare = servers.enter_context(
             running(
@@ -169,6 +180,7 @@ def targets(folder: Path) -> Iterator[list[Target]]:
         )
         yield [
             Target("estimate", headroom, ESTIMATE_PATH, request_file),
+            Target("anew", headroom, ESTIMATE_PATH, anew_file, distinct=ANEW),
             Target("packed", headroom, ESTIMATE_PATH, request_file, packed=True),
             Target("repeated", remembering, ESTIMATE_PATH, request_file),
             Target("repeated_packed", remembering, ESTIMATE_PATH, request_file, packed=True),
@@ -183,7 +195,9 @@ def measure(target: Target, duration_s: float) -> tuple[Load, float]:
     """One round on one target: what the load saw, and the processor time per request [µs]."""
     before_s = target.server.cpu_s()
     load = target.server.load(
-        target.path, target.body, target.connections, duration_s, packed=target.packed
+        *(target.path, target.body, target.connections, duration_s),
+        packed=target.packed,
+        distinct=target.distinct,
     )
     if load.refused:
         raise RuntimeError(
@@ -243,6 +257,7 @@ def benchmark(
         for name, beside in (
             *(("estimate", "bare"), ("repeated", "bare"), ("bare", "trivial_get")),
             *((name, "trivial_get") for name in ("estimate", "repeated", "repeated_packed")),
+            ("anew", "bare"),
             ("batch", "trivial_get"),
         )
     }
@@ -329,6 +344,8 @@ def page(figures: dict[str, Any]) -> str:
     return PAGE.format(
         rows=rows,
         estimate=figures["estimate_to_bare_cpu_ratio"],
+        anew=figures["anew_to_bare_cpu_ratio"],
+        before=ANSWERED_BEFORE,
         repeated=figures["repeated_to_bare_cpu_ratio"],
         bare=figures["bare_to_trivial_get_cpu_ratio"],
         limits="\n".join(

@@ -33,9 +33,9 @@ LOADS = ("input_tokens", "output_tokens", "concurrency", "requests_per_s")
 ANSWERED_BEFORE = 40
 #: Sets of decisions that there is code for, of one kind of questions.
 _MOST_PROGRAMS = 12
-#: Kinds of questions that are told apart, and those that have code; code takes some 0.5 MB.
+#: Kinds of questions that are told apart, and code for all of them, which takes some 0.1 MB each.
 _MOST_KINDS = 1_024
-_MOST_PREPARED = 32
+_MOST_PROGRAMS_IN_ALL = 128
 #: Longer questions hold whole models, which nobody varies the load of so often.
 _LONGEST_BYTES = 4_096
 #: A figure alone, and one within a text.
@@ -88,7 +88,9 @@ class _Kinds:
     def __init__(self) -> None:
         self._lock = Lock()
         self._kinds: LRUCache[tuple[str, str], _Kind] = LRUCache(_MOST_KINDS)
-        self._prepared: LRUCache[tuple[str, str], _Kind] = LRUCache(_MOST_PREPARED)
+        self._prepared: LRUCache[tuple[str, str], _Kind] = LRUCache(
+            _MOST_PROGRAMS_IN_ALL, getsizeof=lambda kind: len(kind.prepared)
+        )
 
     def of(self, key: tuple[str, str]) -> _Kind:
         """The kind of a question."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -114,23 +114,26 @@ def _warning(renaming: Renaming | RenamedName) -> EstimateWarning:
     )
 
 
-def _named(value: Any, field: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+def _named(value: Any, field: str = "", depth: int = 0) -> list[tuple[str, str]]:
     """Collection and name of all that a request, or a part of it under a field, names."""
+    if isinstance(value, str):
+        return [(_NAMED_BY[field], value)] if field in _NAMED_BY else []
+    found: list[tuple[str, str]] = []
     if depth > _DEEPEST:
-        return
+        return found
     if isinstance(value, BaseModel):
         # What was not sent names nothing: defaults are called what they are now.
         held = value.__dict__
-        for name in sorted(value.model_fields_set):
-            if type(held[name]) not in _NAMES_NOTHING:
-                yield from _named(held[name], name, depth + 1)
+        parts = [(name, held[name]) for name in sorted(value.model_fields_set)]
     elif isinstance(value, dict):
-        for name, part in value.items():
-            if field == _BY_ACCELERATOR:
-                yield "accelerators", str(name)
-            yield from _named(part, str(name), depth + 1)
+        parts = [(str(name), part) for name, part in value.items()]
+        if field == _BY_ACCELERATOR:
+            found += [("accelerators", name) for name, _ in parts]
     elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _named(part, field, depth + 1)
-    elif isinstance(value, str) and field in _NAMED_BY:
-        yield _NAMED_BY[field], value
+        parts = [(field, part) for part in value]
+    else:
+        return found
+    for name, part in parts:
+        if type(part) not in _NAMES_NOTHING:
+            found += _named(part, name, depth + 1)
+    return found
