@@ -369,7 +369,9 @@ def _rental(
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)
-    warnings += amount_warnings(offer, units, count, kind)
+    listed = snapshot.accelerators.get(accelerator_id)
+    idle_power_w = None if listed is None else listed.value.idle_power_w
+    warnings += amount_warnings(offer, units, count, kind, idle_power_w)
     rental = Rental(units, rent, taken, units, kind, price.region, price.date)
     return rental, tuple(warnings)
 

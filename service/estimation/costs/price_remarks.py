@@ -9,6 +9,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import Instance, Price, PriceKind
 from service.core.explanation import EstimateWarning
+from service.core.interval import Interval
 from service.estimation.formatting import money
 
 #: A price that is older than the newest ones by more is said to be old: a choice of this service.
@@ -21,9 +22,16 @@ _HOURS_PER_DAY, _SECONDS_PER_HOUR, _MILLION = 24.0, 3600.0, 1e6
 
 
 def amount_warnings(
-    offer: Entry[Instance], units: int, count: int, kind: PriceKind
+    offer: Entry[Instance],
+    units: int,
+    count: int,
+    kind: PriceKind,
+    idle_power_w: Interval | None,
 ) -> Iterator[EstimateWarning]:
-    """What to say of so many instances that are rented for a number of accelerators."""
+    """What to say of so many instances that are rented for a number of accelerators.
+
+    One that stands idle draws ``idle_power_w``, None where nobody published that.
+    """
     rented = units * offer.value.accelerators
     if kind == "on-demand" and rented > ON_DEMAND_AT_ONCE:
         yield EstimateWarning(
@@ -33,10 +41,11 @@ def amount_warnings(
         )
     idle = rented - count
     if idle:
+        drawn = "" if idle_power_w is None else f" (some {idle * idle_power_w.value:.0f} W)"
         yield EstimateWarning(
             "instance_partly_idle",
             f"{idle} of the accelerators that {units} × {offer.id} has stand idle: they are paid "
-            "for, and their power is not counted",
+            f"for, and what they draw{drawn} is not counted",
         )
 
 

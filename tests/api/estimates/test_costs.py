@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.api.conftest import MAIN
@@ -144,6 +146,7 @@ async def test_an_instance_that_is_rented_for_a_part_of_it_says_what_stands_idle
     assert found["rented"]["instances"] == 1
     (said,) = [one for one in answer["warnings"] if one["code"] == "instance_partly_idle"]
     assert said["message"].startswith("6 of the accelerators that 1 × ")
+    assert re.search(r"what they draw \(some [1-9]\d{2} W\) is not counted", said["message"])
 
 
 async def test_where_no_price_of_electricity_is_published_the_worlds_stands_in(client):
