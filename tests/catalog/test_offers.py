@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from service.catalog.entries.shelf_life import stale_figures
 from service.catalog.files import checked_files
 from service.catalog.snapshot import snapshot_from_documents
 from tests.catalog.examples import figure, instance, offers, small_catalog, write_catalog
+from tests.conftest import packaged
 
 ROW = ["acme.8x", "eu-north-1", "on-demand", 42.0, "2026-01-21", "sheet"]
 TABLE = ",".join(COLUMNS) + "\n"
@@ -135,3 +137,35 @@ def test_machines_whose_newest_price_is_old_are_stale() -> None:
     del rows[:]
     rows.append(changed(kind="listed", usd_per_hour=None, date="2020"))
     assert old not in told()
+
+
+def _packaged_prices() -> dict[tuple[str, str], dict[tuple[str, str], float]]:
+    """Prices of each instance of a provider, by region and kind."""
+    prices: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    for provider, document in packaged()["offers"].items():
+        for instance_id, region, kind, usd_per_hour, _, _ in document["rows"]:
+            if usd_per_hour is not None:
+                own = prices.setdefault((provider, instance_id), {})
+                own[region, kind] = usd_per_hour
+    return prices
+
+
+def test_no_commitment_costs_more_than_none() -> None:
+    """Whoever may be interrupted, or stays for years, pays less in the same region."""
+    compared = 0
+    for offer, prices in _packaged_prices().items():
+        for (region, kind), usd_per_hour in prices.items():
+            freely = prices.get((region, "on-demand"))
+            if kind != "on-demand" and freely is not None:
+                assert usd_per_hour <= 1.001 * freely, (*offer, region, kind)
+                compared += 1
+    assert compared > 1_000
+
+
+def test_an_instance_costs_about_the_same_in_all_regions() -> None:
+    """The dearest, Azure's in Brazil, cost 1.6 times the median; a slip of a digit is more."""
+    for offer, prices in _packaged_prices().items():
+        freely = [usd for (_, kind), usd in prices.items() if kind == "on-demand"]
+        if freely:
+            usual = median(freely)
+            assert all(usual / 1.8 <= usd <= 1.8 * usual for usd in freely), offer
