@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from math import asin, cos, radians, sin, sqrt
+from typing import Any
 
 import pytest
 
 from service.catalog.snapshot import CatalogSnapshot
+from tests.conftest import packaged
 
 #: Places, the grid intensity that the finest source states [g/kWh], and who holds the figure.
 FINEST = {
@@ -136,3 +138,22 @@ def test_countries_have_a_wider_climate_than_their_cities(
         inside += wide.low <= own["value"] <= wide.high
     assert places >= 250
     assert inside / places >= 0.9
+
+
+def test_regions_of_a_city_have_the_same_place_grid_and_climate() -> None:
+    """Clouds in one city confirm each other: figures came with each cloud's own list."""
+    cities: dict[tuple[str, str | None, str], list[dict[str, Any]]] = {}
+    for region in packaged()["regions"].values():
+        if region["kind"] == "cloud" and "place" in region:
+            city = (region["country"], region.get("subdivision"), region["place"])
+            cities.setdefault(city, []).append(dict(region))
+    shared = {city: regions for city, regions in cities.items() if len(regions) > 1}
+    assert sum(map(len, shared.values())) > 200
+    for city, regions in shared.items():
+        for axis in ("latitude", "longitude"):
+            ends = [region[axis] for region in regions]
+            assert max(ends) - min(ends) <= 0.25, (city, axis)
+        assert len({region["parent"] for region in regions}) == 1, city
+        for name in ("water_stress_ratio", "wet_bulb_celsius", "electricity_usd_per_kwh"):
+            told = {region["figures"].get(name, {}).get("value") for region in regions}
+            assert len(told) == 1, (city, name)
