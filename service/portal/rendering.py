@@ -47,6 +47,7 @@ _REACHES = {
 }
 #: What fields are called where they are told apart from their form.
 _LABELS = {
+    "region": "place",
     "accelerator_count": "how many",
     "input_tokens": "prompt tokens",
     "output_tokens": "answer tokens",
@@ -92,6 +93,9 @@ _MEANT = re.compile(r"; (did you mean [^?]*\?|it could be any of .*)")
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\W\d]{1,4}\b|%|×)|(?<=[gt]) (?=CO₂e)")
 #: What stands between the options of a command, other than in quotes.
 _BEFORE_OPTION = re.compile(r"""('[^']*'|"[^"]*")| (?=--?[A-Za-z])""")
+#: Letters of an interval that a phone has room for beside its figure, and what parts its ends.
+_LONGEST_KEPT = 13
+_ELLIPSIS = "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}"
 #: Whole numbers below this are written without an exponent.
 _MOST_WRITTEN_OUT = 1e15
 
@@ -210,6 +214,7 @@ def _detail(error: FieldError, fields: Mapping[str, Any]) -> str:
     detail = detail.replace(" as {'config': …} instead", " below instead")
     # What there is to choose stands in the form.
     detail = re.sub(r" \(known: [^)]*\)", "", detail)
+    detail = re.sub(r"^unknown id '([^']*)'", "the catalog has nothing called “\\1”", detail)
     place = error.pointer.removeprefix("/model/config/")
     if place != error.pointer and fields.get("config") and not detail.startswith(place):
         return f"{place}: {detail}"
@@ -232,8 +237,9 @@ def by_option(command: str) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """A figure whose unit does not begin another line."""
-    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
+    """A figure whose unit does not begin another line; a short interval stays on one."""
+    kept = _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
+    return kept if len(kept) > _LONGEST_KEPT else kept.replace(" … ", _ELLIPSIS)
 
 
 @lru_cache(maxsize=1)

@@ -222,7 +222,7 @@ async def test_what_is_wrong_is_said_at_its_field(client):
     model = next(a for a in page.all("input") if a["id"] == "model")
     assert model["aria-invalid"] == "true"
     said = response.text.partition('id="model-wrong">')[2].partition("</span>")[0]
-    assert response.text.count("unknown id") == 1
+    assert response.text.count("the catalog has nothing called") == 1
     # What may have been meant is a link that asks so.
     repair = Page(said).all("a")[0]["href"]
     assert parse_qs(repair[1:])["model"] == ["meta-llama/Llama-3.1-70B"]
