@@ -210,7 +210,8 @@ OF_TRAINING: Changes = {
     if name not in {"limits.implied", "search.precisions", "limits.weight_bits_at_least"}
 } | {
     "search.precisions": ({}, ["fp8"]),
-    "limits.weight_bits_at_least": ({"search.precisions": None}, 12.0),
+    # Runs are in 16 bit unless 8 are asked for.
+    "limits.weight_bits_at_least": ({"search.precisions": ["bf16", "fp8"]}, 12.0),
     "limits.implied": ({"training.tokens": 1e13, "search.max_accelerators": 1}, False),
     "search.accelerator_counts": ({}, [1]),
     "limits.days": ({}, 0.01),
@@ -229,6 +230,8 @@ OF_TRAINING: Changes = {
     "training.host_memory_bytes": ({"training.offload": True}, 1e9),
     "training.memory_tier.tier": (
         {
+            "model": "meta-llama/Llama-3.1-8B",
+            "search.max_accelerators": 1,
             "training.offload": True,
             "training.memory_tier": {"tier": "ddr5-8ch", "capacity_bytes": 1e12},
         },
