@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import isfinite
 from typing import Any
 
 from service.catalog.entries.entry import Entry
+from service.core.elementwise import finite
 from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval
 from service.estimation.impacts.answers import Confidence, Level
@@ -49,7 +49,7 @@ def judged(interval: Interval | None, doubts: Iterable[str] = ()) -> Confidence:
     width = interval.high / interval.low if interval.low > 0.0 else float("inf")
     span = (
         f"the 90 % interval spans a factor of {width:.3g}"
-        if isfinite(width)
+        if finite(width)
         else "the 90 % interval reaches down to zero"
     )
     if interval.high <= 0.0:
