@@ -25,9 +25,14 @@ def default_warnings(
     return [EstimateWarning("assumed_figure", told, stood_in[0])]
 
 
+def assumed_for_speed(accelerator: Entry[Accelerator]) -> list[str]:
+    """Names of stand-ins that memory and speed depend on."""
+    return [name for name in accelerator.stood_in if name not in _OF_MAKING]
+
+
 def accelerator_warnings(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:
     """About stand-ins that memory and speed depend on, and about figures only announced."""
-    told = default_warnings(accelerator, [n for n in accelerator.stood_in if n not in _OF_MAKING])
+    told = default_warnings(accelerator, assumed_for_speed(accelerator))
     if accelerator.document.get("announced", False):
         told.append(
             EstimateWarning(

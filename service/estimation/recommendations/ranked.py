@@ -155,6 +155,10 @@ class RankedCandidates:
         # Figures of a configuration are the same wherever it stands.
         alike = np.flatnonzero((placed.row == placed.row[at]) & (placed.model == placed.model[at]))
         alike = alike[[int(one) == at or int(one) not in self._verified for one in alike]]
+        # Candidates are compared by how unsure their steps are, however near saturation one of them
+        # turns out to be.
+        time = METRICS.index("latency")
+        of_steps = self.spreads[alike, time]
         _, self.metrics[alike], self.spreads[alike] = metrics_in_regions(
             checked.metrics,
             placed.fixed_usd_per_hour[np.newaxis, alike],
@@ -163,6 +167,7 @@ class RankedCandidates:
             self.context,
             placed.units,
         )
+        self.spreads[alike, time] = of_steps
         self._rank()
 
     def front(self) -> list[dict[str, Any]]:

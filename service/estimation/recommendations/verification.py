@@ -8,10 +8,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
 from service.core.search.workloads import WorkloadKind
 from service.estimation.answers import LimitRow
 from service.estimation.compliance.requests import RuleFacts
+from service.estimation.defaults import assumed_for_speed
 from service.estimation.recommendations.limit_tables import hourly_usd, known, monthly_usd
 from service.estimation.recommendations.limits import (
     Bounds,
@@ -29,11 +32,11 @@ from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import CostRequest
 
-#: Warnings that say that a figure rests on other hardware's measurements, on an assumption, or on a
-#: price that few will get.
+#: Warnings that say that a figure rests on other hardware's measurements, or on a price that few
+#: will get.
 _WEAK = frozenset(
     {
-        *("efficiency_not_measured", "power_not_measured", "assumed_figure"),
+        *("efficiency_not_measured", "power_not_measured"),
         *("more_than_on_demand", "instance_divides_group"),
     }
 )
@@ -72,14 +75,21 @@ def verified_estimate(
     limits: list[LimitRow],
     figures: dict[str, Any],
     metrics: MetricRows,
+    accelerator: Entry[Accelerator],
     further: Callable[[], dict[str, Any]],
 ) -> Verified | None:
-    """An estimate with the limits it was held to, or None where it misses one."""
+    """An estimate with the limits it was held to, or None where it misses one.
+
+    Stand-ins for what a place or the making of hardware is not published of are in the spreads of
+    metrics, and make it no weaker; those for links between accelerators do where it has several.
+    """
     if any(row["verdict"] == "fail" for row in (*limits, *estimate["constraints"])):
         return None
     codes = {warning["code"] for warning in estimate["warnings"]}
     body = request.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_CATALOG)
-    return Verified(body, further, parts_of(estimate), limits, len(codes & _WEAK), figures, metrics)
+    several = float(metrics.accelerators[0]) > 1.0
+    weak = len(codes & _WEAK) + (several and bool(assumed_for_speed(accelerator)))
+    return Verified(body, further, parts_of(estimate), limits, weak, figures, metrics)
 
 
 def held_candidate(

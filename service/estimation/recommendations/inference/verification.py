@@ -84,6 +84,7 @@ def verified(
         limits,
         figures,
         metrics,
+        search.context.accelerators[offer],
         lambda: {"start": _start(estimate, candidate, offer, model, search, snapshot)},
     )
 

@@ -73,6 +73,7 @@ def verified_run(
         limits,
         figures,
         metrics,
+        search.context.accelerators[offer],
         lambda: {"start": _start(estimate["deployment"], candidate, offer, search, snapshot)},
     )
 
