@@ -11,6 +11,7 @@ import orjson
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.formatting import duration, money, number
+from service.estimation.plans.answers import SiteLimit
 from service.estimation.plans.fleet import fleet_plan_answer
 from service.estimation.plans.site import site_plan_answer
 from service.estimation.plans.tables import fleet_rows, site_rows, traffic_rows
@@ -38,10 +39,12 @@ Answer = Mapping[str, Any]
 Words = Callable[[float], str]
 
 _KG_IN_G = 1e3
-_LIMITED_BY = {
+LIMITED_BY: Mapping[SiteLimit, str] = {
     "site_power": "the power of the site",
     "racks": "the number of racks",
     "rack_power": "the power of a rack",
+    "rack_air_cooling": "what the room's air takes from a rack",
+    "water": "the water of a day",
 }
 _TITLES = {"fleet": "Plan a fleet", "traffic": "Plan a day", "site": "Fill a site"}
 
@@ -350,7 +353,7 @@ def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> P
         sentences=(
             f"{number(request.site_kw)} kW in {in_a_sentence(place)}, {request.racks:,} racks of "
             f"{number(request.rack_kw)} kW.",
-            f"It is limited by {_LIMITED_BY[most['limited_by']]}.",
+            f"It is limited by {LIMITED_BY[most['limited_by']]}.",
             *([f"They serve {model} at the highest rate that keeps your limits."] if rate else []),
         ),
         chart=f"Requests a second of {model}" if rates else "Accelerators that fit",
@@ -360,7 +363,7 @@ def _site(answer: Any, request: SitePageRequest, snapshot: CatalogSnapshot) -> P
             (
                 Column("Hardware", lambda one: accelerator_name(one["accelerator"], snapshot)),
                 Column("Accelerators", lambda one: number(one["accelerators"])),
-                Column("Limited by", lambda one: _LIMITED_BY[one["limited_by"]]),
+                Column("Limited by", lambda one: LIMITED_BY[one["limited_by"]]),
                 Column(
                     "Power, building included", _told("facility_kw", lambda v: f"{number(v)} kW")
                 ),

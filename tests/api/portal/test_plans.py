@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import pytest
 
+from service.estimation.plans.answers import SiteLimit
 from service.portal.plan_questions import FleetPageRequest, SitePageRequest, TrafficPageRequest
+from service.portal.plans import LIMITED_BY
 
 
 async def test_a_fleet_is_that_of_the_api_year_by_year(client):
@@ -71,3 +74,7 @@ async def test_what_is_wrong_stands_beside_its_field(client, question, field):
     assert answer.status_code == 422
     assert f'id="{field}-wrong"' in answer.text
     assert answer.text.count('class="wrong"') == 1
+
+
+def test_every_limit_of_a_site_has_words():
+    assert set(LIMITED_BY) == set(get_args(SiteLimit))
