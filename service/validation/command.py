@@ -16,6 +16,7 @@ from service.validation.reading import FileInvalid, read_files
 from service.validation.report.assessed import Assessed, assess, report, together
 from service.validation.report.console import ALL, shown, stdout
 from service.validation.report.document import accuracy_document
+from service.validation.report.unsaid import saying_less
 
 
 class ValidationRefused(InvalidInput):
@@ -62,7 +63,8 @@ def validation(
         raise ValidationRefused(str(invalid)) from None
     found = {name: assess(listed, snapshot, name) for name, listed in lines.items()}
     if document is not None:
-        page = accuracy_document(together(found.values()), packaged)
+        less = [assess(saying_less(listed), snapshot, name) for name, listed in lines.items()]
+        page = accuracy_document(together(found.values()), together(less), packaged)
         document.write_text(f"{page}\n{packaged_section(lines, packaged)}", encoding="utf-8")
     told = reports(found, packaged, own=data is None)
     if as_json:

@@ -86,7 +86,7 @@ def test_the_page_leads_with_what_was_left_out(packaged: Packaged, assessed: Ass
         entry.id, "tpot_s", entry.figure.measured, 2.0 * entry.figure.measured, 0.0, 1.0,
         entry.source, entry.model, entry.accelerator, entry.family, entry.engine,
     )  # fmt: skip
-    page = accuracy_document(assessed, replace(packaged, left_out=(twice,)))
+    page = accuracy_document(assessed, assessed, replace(packaged, left_out=(twice,)))
     decode = next(line for line in page.splitlines() if line.startswith("| Decode"))
     cells = [cell.strip() for cell in decode.split("|")]
     assert cells[2].startswith("1 of ")
@@ -98,7 +98,7 @@ def test_the_page_says_where_a_peer_is_closer(packaged: Packaged, assessed: Asse
     [peer, *_] = packaged.peers
     known = {(one.id, one.quantity): one.figure.measured for one in assessed.figures}
     right = replace(peer, values={key: known[key] for key in peer.values if key in known})
-    page = accuracy_document(assessed, replace(packaged, peers=(right,)))
+    page = accuracy_document(assessed, assessed, replace(packaged, peers=(right,)))
     lines = [line for line in page.splitlines() if f"| {peer.name} {peer.version} |" in line]
     assert lines
     assert all(line.endswith(f"| **{peer.name} {peer.version}** |") for line in lines)

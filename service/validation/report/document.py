@@ -43,18 +43,21 @@ measurements with `./headroom validate --data FILE`.
 """
 
 
-def accuracy_document(found: Assessed, packaged: Packaged) -> str:
+def accuracy_document(found: Assessed, less: Assessed, packaged: Packaged) -> str:
     """The page in Markdown.
 
     Parameters
     ----------
     found
         All packaged measurements beside their estimates.
+    less
+        The same, asked about with less.
     packaged
         The catalog, remarks, peers and left-out comparisons.
     """
     left_out = left_out_of(packaged.left_out or (), found.figures)
     parts = [_INTRODUCTION, *_against_targets(found.figures, left_out)]
+    parts += _saying_less(found.figures, less.figures)
     parts += _beside_former(left_out, packaged)
     parts += _beside_peers(found.figures, left_out, packaged)
     for target in TARGETS:
@@ -87,6 +90,32 @@ def _against_targets(compared: Sequence[Compared], left_out: Sequence[Compared])
             *_held(unseen, target),
             *(_plain_cells(shipped) if unseen["figures"] else _held(shipped, target)),
         )
+    yield ""
+
+
+def _saying_less(said: Sequence[Compared], less: Sequence[Compared]) -> Iterator[str]:
+    """What becomes of errors where requests leave settings to defaults."""
+    yield "## When a request says less"
+    yield ""
+    yield (
+        "The requests above say what their sources say: the release and backend of the engine, "
+        "how 8-bit operands are scaled, which matrices have adapters, how the loss is computed, "
+        "the machine. Most people who ask leave that to defaults. Here it is left out of the same "
+        "requests, in sample; what ran on what, layouts, batches and lengths stay."
+    )
+    yield ""
+    yield from _header(
+        *("quantity", "figures", "as published: median error", "p90", "inside", "width"),
+        *("with less said: median error", "p90", "inside", "width"),
+    )
+    asked = {(entry.id, entry.quantity) for entry in less}
+    for target in TARGETS:
+        full = summary(
+            [one for one in said if target.covers(one) and (one.id, one.quantity) in asked]
+        )
+        bare = summary([one for one in less if target.covers(one)])
+        if bare["figures"]:
+            yield _line(target.name, str(bare["figures"]), *_plain_cells(full), *_plain_cells(bare))
     yield ""
 
 

@@ -1,0 +1,40 @@
+"""The same measurements, asked about with less: what most people leave out of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from service.estimation.measurements.documents import MeasurementDocument
+from service.validation.reading import Line
+
+#: Settings that say how something ran rather than what ran on what, by the part of a request.
+UNSAID: Mapping[str, tuple[str, ...]] = {
+    "serving": ("engine_version", "backend", "flash_attention", "usage_context", "enforce_eager"),
+    "training": (
+        *("framework_version", "fp8_recipe", "attention", "lora_targets", "cross_entropy"),
+        *("gradient_dtype", "gradient_sum_dtype", "prediction_layers", "fused_kernels"),
+        *("expert_dispatch", "expert_overlap_ratio"),
+    ),
+}
+#: The same of a whole request.
+UNSAID_OF_ALL = ("platform",)
+
+
+def saying_less(lines: Iterable[Line]) -> Iterator[Line]:
+    """Documents whose requests leave to defaults what their sources say of releases and recipes."""
+    for line in lines:
+        document = line.document
+        yield line if document is None else replace(line, document=_less(document))
+
+
+def _less(document: MeasurementDocument) -> MeasurementDocument:
+    told = document.model_dump(mode="json", exclude_unset=True)
+    request: dict[str, Any] = told["request"]
+    for part, names in UNSAID.items():
+        if isinstance(request.get(part), dict):
+            request[part] = {k: v for k, v in request[part].items() if k not in names}
+    for name in UNSAID_OF_ALL:
+        request.pop(name, None)
+    return MeasurementDocument.model_validate(told)

@@ -1,0 +1,37 @@
+"""The same measurements, asked about with less."""
+
+from __future__ import annotations
+
+from service.estimation.measurements.documents import MeasurementDocument
+from service.validation.reading import Line
+from service.validation.report.unsaid import saying_less
+
+
+def test_less_is_said_of_how_it_ran_and_all_of_what_ran_on_what():
+    document = MeasurementDocument.model_validate(
+        {
+            "kind": "inference",
+            "request": {
+                "model": "llama-3.1-8b",
+                "accelerator": "nvidia-rtx-4090-24gb",
+                "precision": {"weights": "gguf-q4_k_m"},
+                "serving": {
+                    "engine": "llama.cpp",
+                    "engine_version": "2024-05",
+                    "backend": "vulkan",
+                    "max_running_sequences": 4,
+                },
+                "workload": {"input_tokens": 512, "output_tokens": 128, "concurrency": 1},
+            },
+            "measured": {"tpot_s": 0.01},
+        }
+    )
+    refused = Line(2, None, "no measurement", ())
+    less, left = saying_less([Line(1, document, None, ()), refused])
+    assert left == refused
+    assert less.document is not None
+    asked = less.document.model_dump(mode="json", exclude_unset=True)
+    told = document.model_dump(mode="json", exclude_unset=True)
+    assert asked["request"]["serving"] == {"engine": "llama.cpp", "max_running_sequences": 4}
+    del told["request"]["serving"], asked["request"]["serving"]
+    assert asked == told
