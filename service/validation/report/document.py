@@ -253,6 +253,7 @@ def _quantity(
             name = str(getattr(entry, label))
             named[f"{label.replace('_', ' ')} `{_plain(name)}`"].append(entry)
         groups |= dict(sorted(named.items()))
+    groups |= _benchmarks(left_out or compared)
     for name, group in groups.items():
         found = summary(group)
         yield _line(name, *figures(found), f"{found['median_signed_error_ratio']:+z.1%}")
@@ -263,6 +264,15 @@ def _quantity(
     for row in worst(left_out or compared, packaged.remarks, _WORST_ROWS):
         yield _worst_line(row)
     yield ""
+
+
+def _benchmarks(compared: Sequence[Compared]) -> dict[str, list[Compared]]:
+    """Comparisons by benchmark of MLPerf, which each have a model of their own."""
+    named: dict[str, list[Compared]] = defaultdict(list)
+    for entry in compared:
+        if entry.source.startswith("mlperf-"):
+            named[f"benchmark `{entry.source}`, `{_plain(entry.model)}`"].append(entry)
+    return dict(sorted(named.items()))
 
 
 def _ecologits(target: Target, compared: Sequence[Compared], packaged: Packaged) -> Iterator[str]:
