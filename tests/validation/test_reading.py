@@ -78,6 +78,28 @@ def test_a_version_that_means_nothing_is_the_newest_with_a_note(
     assert "the newest release is taken" in line.warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("told", "release", "place"),
+    [
+        ({"engine": "vLLM 0.5.2; Python: 3.10.12"}, "0.5.2", "/engine"),
+        ({"engine": "vLLM as of 2024-04-30"}, "2024-04-30", "/engine"),
+        ({"engine": "CUDA 12.4, vLLM", "measured_on": "2024-05"}, "2024-05", "/measured_on"),
+        ({"source": "mlperf-inference-v4.1"}, "2024", "/source"),
+    ],
+)
+def test_a_release_that_nobody_names_is_that_of_the_day(
+    snapshot: CatalogSnapshot, tmp_path: Path, told: dict[str, str], release: str, place: str
+) -> None:
+    line = one(snapshot, tmp_path, changed(serving={"engine": "vllm"}) | told)
+    assert line.document is not None
+    assert line.document.request.serving.engine_version == release  # type: ignore[union-attr]
+    assert f"engine_version is not given; {release} is taken from {place}" in line.warnings
+    named = changed(serving={"engine": "vllm", "engine_version": "0.11"}) | told
+    line = one(snapshot, tmp_path, named)
+    assert line.document is not None
+    assert line.document.request.serving.engine_version == "0.11"  # type: ignore[union-attr]
+
+
 def test_offline_throughput_ran_as_much_as_fits(snapshot: CatalogSnapshot, tmp_path: Path) -> None:
     lengths = {"input_tokens": 1024, "output_tokens": 128}
     offline = changed(workload=lengths) | {"measured": {"output_tokens_per_s": 9000.0}}

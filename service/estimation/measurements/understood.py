@@ -28,6 +28,7 @@ from service.estimation.faults import fault
 from service.estimation.inference.filling import MOST
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.mended import mended
+from service.estimation.measurements.releases import release_said
 from service.estimation.references import TAGS
 
 #: Rates of a whole deployment, which offline runs measure with as many requests as fit.
@@ -119,13 +120,13 @@ def _complete(plain: dict[str, Any], snapshot: CatalogSnapshot, warnings: list[s
         training = request.setdefault("training", {})
         if isinstance(training, Mapping):
             request["training"] = _known_engine(
-                dict(training), "framework", "training", None, snapshot, warnings
+                dict(training), "framework", "training", plain, snapshot, warnings
             )
     elif plain.get("kind") == "inference":
         serving = request.get("serving", {})
         if isinstance(serving, Mapping):
             request["serving"] = _known_engine(
-                dict(serving), "engine", "inference", _weights(request), snapshot, warnings
+                dict(serving), "engine", "inference", plain, snapshot, warnings
             )
         workload, measured = request.get("workload", {}), plain.get("measured")
         if isinstance(workload, Mapping) and isinstance(measured, Mapping):
@@ -142,7 +143,7 @@ def _known_engine(
     settings: dict[str, Any],
     field: str,
     workload: EngineWorkload,
-    weights: str | None,
+    document: Mapping[str, Any],
     snapshot: CatalogSnapshot,
     warnings: list[str],
 ) -> dict[str, Any]:
@@ -154,9 +155,11 @@ def _known_engine(
     try:
         engine = snapshot.find("engines", named).value
         if workload in engine.workloads:
-            return _known_release(settings, engine, named, versions, warnings)
+            kept = _known_release(settings, engine, named, versions, warnings)
+            return _dated(kept, f"{field}_version", document, engine, snapshot, warnings)
     except UnknownReference:
         pass
+    weights = _weights(document["request"]) if workload == "inference" else None
     class_ = CLASSES[class_of_unknown(named, weights, workload)]
     warnings.append(
         f"{field} {named[:80]!r} is not known; {class_.reference} stands in for it, as for all "
@@ -180,6 +183,25 @@ def _known_release(
             del kept[name]
             warnings.append(f"{name}: {unknown}; the newest release is taken")
     return kept
+
+
+def _dated(
+    settings: dict[str, Any],
+    version: str,
+    document: Mapping[str, Any],
+    engine: Engine,
+    snapshot: CatalogSnapshot,
+    warnings: list[str],
+) -> dict[str, Any]:
+    """Settings with the release of the day where they name none."""
+    if settings.get(version) is not None:
+        return settings
+    said = release_said(document, engine, str(settings[version.removesuffix("_version")]), snapshot)
+    if said is None:
+        return settings
+    release, pointer = said
+    warnings.append(f"{version} is not given; {release} is taken from {pointer}")
+    return settings | {version: release}
 
 
 def _weights(request: Mapping[str, Any]) -> str | None:
