@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
@@ -43,10 +44,10 @@ from service.api.http.state import DRAINING, Shared
 from service.api.http.straight import StraightRoutes
 from service.api.observability import operations
 from service.api.observability.exposition import Exposition
-from service.api.observability.logs import set_up_logs
+from service.api.observability.logs import AccessLog, access_log, set_up_logs
 from service.api.observability.metrics import CatalogGauges
 from service.api.observability.own_footprint import own_factors
-from service.api.observability.tracing import Tracing, WithTrace, tracing
+from service.api.observability.tracing import Tracing, ids_of_trace, tracing
 from service.api.portal import embedding, learning
 from service.api.portal import pages as portal
 from service.api.sweeps import events as sweep_events
@@ -96,6 +97,13 @@ _ROUTERS = (
     llms.router,
 )
 
+#: Spans are ours, which tell of no path and no query; the framework's would tell of both.
+_NO_TELEMETRY: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "auto_configure": False,
+}
 #: A worker of sweeps that has not ended by then has missed that it was told to.
 _LONGEST_END_S = 30.0
 
@@ -115,7 +123,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """
     chosen = settings or Settings()
     traces = tracing()
-    set_up_logs(chosen, None if traces is None else WithTrace())
+    annotate = None if traces is None else ids_of_trace
+    set_up_logs(chosen, annotate)
 
     app = FastAPI(
         title="Headroom",
@@ -124,19 +133,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         root_path=chosen.root_path,
         redirect_slashes=False,
+        telemetry=_NO_TELEMETRY,
     )
     for router in _ROUTERS:
         app.include_router(router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.openapi = lambda: contract.document(app)  # type: ignore[method-assign]
-    _add_middleware(app, chosen)
+    _add_middleware(app, chosen, access_log(chosen, annotate))
     if traces is not None:
         app.add_middleware(traces.around)
     return app
 
 
-def _add_middleware(app: FastAPI, settings: Settings) -> None:
+def _add_middleware(app: FastAPI, settings: Settings, log: AccessLog | None) -> None:
     """What requests pass through, from the innermost."""
     routes = [route for router in _ROUTERS for route in router.routes]
     app.add_middleware(StraightRoutes, routes=routes, on_problem=_on_problem)
@@ -168,7 +178,10 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
             ],
         )
     app.add_middleware(
-        RequestMiddleware, concurrency_limit=settings.concurrency_limit, answered=_answered
+        RequestMiddleware,
+        concurrency_limit=settings.concurrency_limit,
+        answered=_answered,
+        log=log,
     )
 
 

@@ -6,10 +6,11 @@ One plain ASGI layer, because each layer of framework middleware costs more than
 from __future__ import annotations
 
 import logging
+import os
 import re
 import time
 from collections.abc import Callable
-from uuid import uuid4
+from random import Random
 
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
@@ -17,9 +18,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.http.problems import Problem
+from service.api.observability.logs import AccessLog
 from service.api.observability.metrics import IN_FLIGHT, count_request
 
 _log = logging.getLogger("headroom.access")
+#: Ids have to differ; nothing is kept secret by them.
+_RANDOM = Random()  # noqa: S311
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_RANDOM.seed)
 _ACCEPTED_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 
 #: Anything else is counted as one, or a client could make metrics without end.
@@ -42,7 +48,7 @@ class RequestMiddleware:
 
     Above ``concurrency_limit`` requests in flight, further ones are answered 503. HEAD is answered
     as GET without the body. ``answered`` makes the answer that tells of a problem, as people or
-    as programs read it.
+    as programs read it. ``log`` tells of each request, None if nobody wants to know.
     """
 
     def __init__(
@@ -50,8 +56,10 @@ class RequestMiddleware:
         app: ASGIApp,
         concurrency_limit: int | None,
         answered: Callable[[HttpRequest, Problem], Response],
+        log: AccessLog | None = None,
     ) -> None:
         self._app = app
+        self._log = log
         self._answered = answered
         self._limit = concurrency_limit
         self._in_flight = 0
@@ -111,17 +119,8 @@ class RequestMiddleware:
             seconds = time.perf_counter() - started_at
             route = getattr(scope.get("route"), "path", "unmatched")
             count_request(method, route, status, seconds)
-            if _log.isEnabledFor(logging.INFO):
-                _log.info(
-                    "request",
-                    extra={
-                        "request_id": request_id,
-                        "method": method,
-                        "route": route,
-                        "status": status,
-                        "duration_s": round(seconds, 6),
-                    },
-                )
+            if self._log is not None:
+                self._log.tell(request_id, method, route, status, seconds)
 
     def _is_busy(self) -> bool:
         return self._limit is not None and self._in_flight > self._limit
@@ -133,4 +132,4 @@ def _request_id(scope: Scope) -> str:
         if name == b"x-request-id" and _ACCEPTED_ID.fullmatch(value):
             given: str = value.decode()
             return given
-    return uuid4().hex
+    return f"{_RANDOM.getrandbits(128):032x}"

@@ -30,7 +30,7 @@ _ALIVE = orjson.dumps({"status": "alive"})
     summary="Whether the process is alive",
     responses={200: {"model": Liveness}},
 )
-async def livez() -> Response:
+async def livez(http: HttpRequest) -> Response:  # noqa: ARG001 - straight to it, with no more
     """Answer without any dependency; restart the process if there is no answer."""
     return Response(_ALIVE, media_type="application/json")
 

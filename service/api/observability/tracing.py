@@ -122,18 +122,17 @@ class Named:
         await self._app(whole, receive, send_and_name)
 
 
-class WithTrace(logging.Filter):
-    """Puts the ids of the trace and the span that it belongs to on a log record."""
+def ids_of_trace() -> dict[str, str]:
+    """Ids of the trace and the span that is under way, for log lines; empty if there is none."""
+    from opentelemetry.trace import format_span_id, format_trace_id, get_current_span
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Add the ids, if there are any; nothing is left out."""
-        from opentelemetry.trace import format_span_id, format_trace_id, get_current_span
-
-        context = get_current_span().get_span_context()
-        if context.is_valid:
-            record.trace_id = format_trace_id(context.trace_id)
-            record.span_id = format_span_id(context.span_id)
-        return True
+    context = get_current_span().get_span_context()
+    if not context.is_valid:
+        return {}
+    return {
+        "trace_id": format_trace_id(context.trace_id),
+        "span_id": format_span_id(context.span_id),
+    }
 
 
 def tracing(environment: Mapping[str, str] = os.environ) -> Tracing | None:
