@@ -62,6 +62,8 @@ def test_the_reference_of_settings_is_current() -> None:
     assert "| `8000` | ≥ 0, ≤ 65535 |" in rows["HEADROOM_PORT"]
     assert "`debug`, `info`" in rows["HEADROOM_LOG_LEVEL"]
     assert str(INSTALLATION) not in page
+    assert str(Path.home()) not in page
+    assert "Undefined" not in page
 
 
 def test_settings_do_not_change() -> None:

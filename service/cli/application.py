@@ -1,5 +1,7 @@
 """The ``headroom`` command with everything that it can do."""
 
+import inspect
+
 import typer
 
 from service.cli.questions import (
@@ -70,3 +72,16 @@ app.command()(checkout.lock)
 for command in (trusting.fuzz, trusting.sbom, trusting.audit):
     app.command()(command)
 app.add_typer(checkout.bench_app, name="bench")
+
+
+def _unfold(commands: typer.Typer) -> None:
+    """Let help fill its lines: of what follows the first paragraph, typer keeps the line breaks."""
+    for each in commands.registered_commands:
+        paragraphs = inspect.cleandoc(each.callback.__doc__ or "").split("\n\n")
+        each.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _unfold(group.typer_instance)
+
+
+_unfold(app)

@@ -17,4 +17,10 @@ EPILOG = (
     "does not fit (--must-fit).\n"
 )
 
-notices = Console(stderr=True, highlight=False)
+
+def screen(width: int | None = None) -> Console:
+    """Where answers go. All text is printed as it is: names may have brackets."""
+    return Console(highlight=False, markup=False, width=width)
+
+
+notices = Console(stderr=True, highlight=False, markup=False)

@@ -20,7 +20,11 @@ Annotate: TypeAlias = Callable[[], Mapping[str, str]]
 _TIME_FORM = "%Y-%m-%dT%H:%M:%S%z"
 _ACCESS = "headroom.access"
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+#: What lines tell under other names, or not: uvicorn's color_message is the message again.
+_TOLD = frozenset(vars(logging.makeLogRecord({}))) | {
+    *("message", "asctime", "taskName"),
+    "color_message",
+}
 
 
 class JsonLines(logging.Formatter):
@@ -34,7 +38,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        line |= {name: value for name, value in vars(record).items() if name not in _TOLD}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return orjson.dumps(line, default=str).decode()

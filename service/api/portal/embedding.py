@@ -23,7 +23,6 @@ from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import (
     filled,
-    flat_fields,
     plain_query,
     query_request,
     whole_number,
@@ -106,15 +105,23 @@ async def badge(http: HttpRequest) -> Response:
 async def verdict(http: HttpRequest) -> Response:
     """The verdict on a deployment, its figures in words, and the estimate: for the component."""
     request, snapshot = await _asked(http)
-    known = flat_fields(PageRequest)
-    link = urlencode([pair for pair in http.query_params.multi_items() if pair[0] in known])
+    link = _page_query(http.query_params)
 
     def make() -> Response:
         told = sharing.told(request, snapshot) | {"link": link}
         return Response(orjson.dumps(told), media_type="application/json")
 
-    tag = entity_tag(snapshot, http.url.path, link, request.model_dump_json())
+    tag = entity_tag(snapshot, http.url.path, link or "", request.model_dump_json())
     return confirmed_or(http, tag, _or_invalid(make))
+
+
+def _page_query(asked: QueryParams) -> str | None:
+    """The query of the page about the same deployment, if there is one: it takes fewer fields."""
+    try:
+        query_request(asked, PageRequest)
+    except Problem:
+        return None
+    return urlencode(asked.multi_items())
 
 
 async def _asked(http: HttpRequest) -> tuple[InferenceRequest, CatalogSnapshot]:

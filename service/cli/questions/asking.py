@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from service.cli.questions.bodies import misused
-from service.cli.status import DOES_NOT_FIT, REFUSED, UNREACHABLE, notices
+from service.cli.status import DOES_NOT_FIT, REFUSED, UNREACHABLE, notices, screen
 from service.client.estimator import EstimatorClient, NotReached, Refused
 from service.settings import Settings
 
@@ -69,14 +68,14 @@ def ask(
         tell(refused.problem)
         raise typer.Exit(REFUSED) from None
     except NotReached as error:
-        notices.print(str(error), style="red", markup=False)
+        notices.print(str(error), style="red")
         raise typer.Exit(UNREACHABLE) from None
     if given["json"]:
         print(json.dumps(answer, indent=2, ensure_ascii=False))
     elif given["csv"]:
         _print_table(rows(answer))
     else:
-        console = Console(highlight=False)
+        console = screen()
         for part in view(answer):
             console.print(part)
     if given.get("must_fit") and not _fits(answer):
@@ -117,14 +116,14 @@ def tell(problem: Mapping[str, Any], whole: str = "request") -> None:
     """A problem as people read it; ``whole`` is what an empty pointer stands for."""
     errors = problem.get("errors")
     if not isinstance(errors, list) or not errors:
-        notices.print(problem.get("detail") or problem.get("title"), style="red", markup=False)
+        notices.print(problem.get("detail") or problem.get("title"), style="red")
         return
-    notices.print(problem.get("title"), style="red", markup=False)
+    notices.print(problem.get("title"), style="red")
     for error in errors:
         place = str(error.get("pointer", "")).removeprefix("/").replace("/", ".")
         line, column = error.get("line"), error.get("column")
         at = "" if line is None else f"line {line}, column {column}: "
-        notices.print(f"  {at}{place or whole}: {error.get('detail')}", markup=False)
+        notices.print(f"  {at}{place or whole}: {error.get('detail')}")
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:

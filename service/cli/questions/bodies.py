@@ -18,7 +18,7 @@ _MOST_BYTES = 10_000_000
 
 def misused(complaint: str) -> typer.Exit:
     """Says what is wrong with the command line; to be raised."""
-    notices.print(complaint, style="red", markup=False)
+    notices.print(complaint, style="red")
     return typer.Exit(MISUSED)
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from service.cli.status import REFUSED, notices
+from service.cli.status import REFUSED, notices, screen
 
 if TYPE_CHECKING:
     from service.estimation.detection.identify import Detection
@@ -107,7 +106,7 @@ def _show(found: Detection) -> None:
             "" if memory is None else f"{memory / 2**30:.1f}",
             "" if power is None else f"{power:g}",
         )
-    console = Console()
+    console = screen()
     console.print(table)
     console.print(f"platform: {found['platform'] or 'not known'}")
     for remark in found["remarks"]:

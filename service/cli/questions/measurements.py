@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from service.cli.questions.asking import client_for, tell
 from service.cli.questions.bodies import misused, put, read_json, value_of
-from service.cli.status import EPILOG, REFUSED, UNREACHABLE, notices
+from service.cli.status import EPILOG, REFUSED, UNREACHABLE, notices, screen
 from service.client.estimator import EstimatorClient, NotReached, Refused
 
 measurements_app = typer.Typer(help="Measurements of your own.", no_args_is_help=True)
@@ -86,7 +84,7 @@ def import_files(
     if whole and output is not None:
         lines = (json.dumps(one["document"]) for each in answers for one in each["documents"])
         output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        notices.print(f"Wrote {output}.", markup=False)
+        notices.print(f"Wrote {output}.")
     if whole and output is None and not server:
         notices.print("Nothing was stored: give --server or --output.")
     if faults:
@@ -109,7 +107,7 @@ def _imported(client: EstimatorClient, body: Mapping[str, Any]) -> dict[str, Any
         tell(refused.problem, str(body["name"]))
         raise typer.Exit(REFUSED) from None
     except NotReached as error:
-        notices.print(str(error), style="red", markup=False)
+        notices.print(str(error), style="red")
         raise typer.Exit(UNREACHABLE) from None
 
 
@@ -159,34 +157,30 @@ def _origin(part: Mapping[str, Any]) -> str:
 
 def _show(file: Path, answer: Mapping[str, Any]) -> None:
     """What was understood of a file, as people read it."""
-    console = Console(highlight=False)
+    console = screen()
     count = len(answer["documents"])
-    console.print(
-        f"{file.name}: {answer['title']}, {count} {'run' if count == 1 else 'runs'}", markup=False
-    )
+    console.print(f"{file.name}: {answer['title']}, {count} {'run' if count == 1 else 'runs'}")
     for document in answer["documents"]:
-        console.print(f"  {document['place']}", markup=False)
+        console.print(f"  {document['place']}")
         table = Table("part", "value", "from", show_edge=False, pad_edge=False)
         for part in document["parts"]:
             name = part["pointer"].removeprefix("/request/").replace("/", ".")
-            table.add_row(name, escape(json.dumps(part["value"])), escape(_origin(part)))
+            table.add_row(name, json.dumps(part["value"]), _origin(part))
         console.print(table)
         figures = Table("figure", "measured", "estimated", "from", show_edge=False, pad_edge=False)
         estimates = {one["metric"]: one["estimate"] for one in document["figures"]}
         for figure in document["measured"]:
             estimate = estimates.get(figure["metric"])
             told = "" if estimate is None else f"{estimate:.4g}"
-            figures.add_row(
-                figure["metric"], f"{figure['value']:.4g}", told, escape(figure["place"])
-            )
+            figures.add_row(figure["metric"], f"{figure['value']:.4g}", told, figure["place"])
         console.print(figures)
         for warning in document["warnings"]:
-            console.print(f"  warning: {warning['message']}", markup=False)
+            console.print(f"  warning: {warning['message']}")
     for warning in answer["warnings"]:
-        console.print(f"  warning: {warning['message']}", markup=False)
+        console.print(f"  warning: {warning['message']}")
     for fault in answer["faults"]:
         place = fault["pointer"].removeprefix("/").replace("/", ".")
-        notices.print(f"  {place}: {fault['detail']}", style="red", markup=False)
+        notices.print(f"  {place}: {fault['detail']}", style="red")
     if answer["stored"]:
         numbers = ", ".join(map(str, answer["stored"][:20]))
-        console.print(f"  stored as {numbers}", markup=False)
+        console.print(f"  stored as {numbers}")

@@ -34,5 +34,5 @@ def model_reference(given: str) -> str | dict[str, Any]:
     try:
         return local_model(path)
     except CheckpointUnreadable as error:
-        notices.print(str(error), style="red", markup=False)
+        notices.print(str(error), style="red")
         raise typer.Exit(REFUSED) from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from service.cli.questions.completion import (
     complete_accelerator,
@@ -47,7 +48,7 @@ class Option:
         """The parameter that makes typer show and read it."""
         declared = typer.Option(
             *self.flags,
-            help=self.help,
+            help=escape(self.help),
             rich_help_panel=self.panel,
             autocompletion=self.complete,
             envvar=self.envvar,
@@ -267,7 +268,8 @@ def _limit_options(limits: Iterable[Limit]) -> tuple[Option, ...]:
         Option(
             (f"--{one.name.replace('_', '-')}",),
             float,
-            f"{one.label.capitalize()}{'' if one.at_least else ', at most'} [{one.unit}].",
+            f"{one.label[0].upper()}{one.label[1:]}"
+            f"{'' if one.at_least else ', at most'} [{one.unit}].",
             ("limits", one.name),
             _LIMITS,
         )

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from service.cli.questions.asking import KEY_VARIABLE, tell
 from service.cli.questions.bodies import misused, read_json
-from service.cli.status import REFUSED, UNREACHABLE, notices
+from service.cli.status import REFUSED, UNREACHABLE, notices, screen
 from service.client.estimator import NotReached, Refused
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def list_reports(
                 f"{figure['measured']:.4g}",
                 "far off" if figure["implausible"] else f"{figure['error_ratio']:+.1%}",
             )
-    Console(highlight=False).print(table)
+    screen().print(table)
 
 
 def report(
@@ -78,15 +77,14 @@ def report(
     if as_json:
         print(json.dumps(answer, indent=2, ensure_ascii=False))
         return
-    notices.print(f"Stored as report {answer['id']}.", markup=False)
+    notices.print(f"Stored as report {answer['id']}.")
     for figure in answer["figures"]:
         notices.print(
             f"  {figure['metric']}: measured {figure['measured']:.4g}, estimated "
             f"{figure['estimate']:.4g} ({figure['error_ratio']:+.1%})",
-            markup=False,
         )
     for refused in answer.get("refused", ()):
-        notices.print(f"  {refused['metric']}: {refused['reason']}", markup=False)
+        notices.print(f"  {refused['metric']}: {refused['reason']}")
 
 
 def withdraw(
@@ -121,5 +119,5 @@ def _answered(asked: Coroutine[Any, Any, Any]) -> Any:
         tell(refused.problem)
         raise typer.Exit(REFUSED) from None
     except NotReached as error:
-        notices.print(str(error), style="red", markup=False)
+        notices.print(str(error), style="red")
         raise typer.Exit(UNREACHABLE) from None

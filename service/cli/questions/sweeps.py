@@ -48,7 +48,7 @@ def sweep(
         tell(refused.problem)
         raise typer.Exit(REFUSED) from None
     except NotReached as error:
-        notices.print(str(error), style="red", markup=False)
+        notices.print(str(error), style="red")
         raise typer.Exit(UNREACHABLE) from None
 
 

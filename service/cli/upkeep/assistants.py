@@ -20,7 +20,7 @@ def mcp(
 ) -> None:
     """Serve four tools to assistants by the Model Context Protocol, over standard input."""
     if find_spec("mcp") is None:
-        notices.print("This command needs the extra: pip install 'headroom[mcp]'", markup=False)
+        notices.print("This command needs the extra: pip install 'headroom[mcp]'")
         raise typer.Exit(MISUSED)
     from service.cli.questions.asking import client_for
     from service.mcp.server import mcp_server

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
-from service.cli.status import REFUSED, notices
+from service.cli.status import REFUSED, notices, screen
 from service.cli.upkeep.database import on_database
 from service.settings import Settings
 
@@ -193,7 +192,7 @@ def statistics(state: State = None) -> None:
             *kinds,
             str(held.newest_year or ""),
         )
-    Console().print(table)
+    screen().print(table)
 
 
 @refresh_app.command("prices")
@@ -276,7 +275,7 @@ def staleness(
         life = f"{one.shelf_life_years:g} years"
         table.add_row(str(one.year), life, one.collection, one.entry_id, one.name)
     # Into a file or another program, at its full width.
-    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
+    screen(None if sys.stdout.isatty() else _WIDE).print(table)
     notices.print(f"{len(found)} are past their shelf life in {present}.")
     if found and strict:
         raise typer.Exit(REFUSED)

@@ -29,6 +29,7 @@ the service from starting. Options of `./headroom serve` win over `HEADROOM_HOST
 _PLACES = {
     "data_directory": "`~/.local/share/headroom`; for root `/var/lib/headroom`",
     "catalog_directory": "`hardware_catalog`, as installed",
+    "hub_cache_directory": "`~/.cache/headroom/hub`",
 }
 _SIGNS = {Ge: "≥", Gt: ">", Le: "≤", Lt: "<"}
 

@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
-from service.cli.status import REFUSED, notices
+from service.cli.status import REFUSED, notices, screen
 from service.cli.upkeep.database import on_database
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def list_keys(
         made = f"{record.created_at:%Y-%m-%d} by {record.created_by}"
         scopes = ", ".join(sorted(record.scopes))
         table.add_row(record.key_id, record.organisation, record.name, scopes, made, ends)
-    Console().print(table)
+    screen().print(table)
 
 
 @keys_app.command("revoke")

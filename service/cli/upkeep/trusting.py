@@ -120,7 +120,6 @@ def audit(
             f"The advisory database could not be reached for {count}, so their vulnerabilities are "
             f"not known. {reason.splitlines()[-1][:300]}",
             style="yellow",
-            markup=False,
         )
     raise typer.Exit(REFUSED if found else UNREACHABLE if unknown or not known else 0)
 

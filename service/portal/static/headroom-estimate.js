@@ -74,7 +74,7 @@ class HeadroomEstimate extends HTMLElement {
       const link = new URL(`verdict.json?${fields}`, server);
       const response = await fetch(link, { signal: this.#asking.signal, credentials: "omit" });
       const answer = await response.json();
-      if (response.ok) this.#show(answer, new URL(`./?${answer.link}`, server));
+      if (response.ok) this.#show(answer, answer.link === null ? null : new URL(`./?${answer.link}`, server));
       else this.#refuse(answer.errors?.map((one) => `${one.pointer} ${one.detail}`) ?? [answer.detail]);
     } catch (problem) {
       if (problem.name !== "AbortError") this.#refuse(["The service cannot be reached."]);
@@ -92,7 +92,8 @@ class HeadroomEstimate extends HTMLElement {
       element("h2", answer.headline, { class: answer.status === "short" ? "short" : "fits" }),
       element("p", `${answer.asked}; ${answer.load}`),
       table,
-      element("a", "Why, sources, charts and better options", { href: page, target: "_blank", rel: "noopener" }),
+      // The page takes fewer fields: of a question beyond these it would tell another answer.
+      ...(page ? [element("a", "Why, sources, charts and better options", { href: page, target: "_blank", rel: "noopener" })] : []),
       element("p", `Ranges hold in nine cases of ten. Catalog revision ${answer.estimate.catalog_revision}.`),
     );
     this.dispatchEvent(

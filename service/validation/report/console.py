@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console, Group
-from rich.markup import escape
 from rich.table import Table
 
 _SHOWN_WORST = 5
@@ -28,7 +27,7 @@ def shown(report: Mapping[str, Any]) -> Group:
             ("not compared", content["figure_refusals"]),
             ("note", content["warnings"]),
         ):
-            parts += [escape(f"  {kind} ({count}): {why}") for why, count in counts.items()]
+            parts += [f"  {kind} ({count}): {why}" for why, count in counts.items()]
         tests = content["fit_tests"]
         if tests["rows"]:
             parts.append(f"  out of memory: {tests['right']} of {tests['rows']} predicted")
@@ -41,10 +40,8 @@ def shown(report: Mapping[str, Any]) -> Group:
         if content["figures_implausible"]:
             parts.append(f"  {content['figures_implausible']} more than 30 times apart")
         parts += [
-            escape(
-                f"  {row['id']} ({row['metric']}, {row['model']}, {row['accelerator']}): "
-                f"{row['error_ratio']:+.0%}, {row['reason']}"
-            )
+            f"  {row['id']} ({row['metric']}, {row['model']}, {row['accelerator']}): "
+            f"{row['error_ratio']:+.0%}, {row['reason']}"
             for row in content["worst"][:_SHOWN_WORST]
         ]
         parts.append("")
@@ -67,7 +64,7 @@ def _table(name: str, content: Mapping[str, Any]) -> Table:
         groups += [(f"{label} {key}", value) for key, value in content[f"by_{label}"].items()]
     for label, group in groups:
         if group["figures"]:
-            table.add_row(escape(label), *figures(group))
+            table.add_row(label, *figures(group))
     return table
 
 
@@ -85,5 +82,5 @@ def figures(group: Mapping[str, Any]) -> list[str]:
 
 def stdout() -> Console:
     """A terminal, or a file as wide as the tables need."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160)
+    terminal = Console(highlight=False, markup=False)
+    return terminal if terminal.is_terminal else Console(highlight=False, markup=False, width=160)

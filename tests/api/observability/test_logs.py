@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 
 import pytest
 
-from service.api.observability.logs import AccessLog, access_log, set_up_logs
+from service.api.observability.logs import AccessLog, JsonLines, access_log, set_up_logs
 from service.settings import Settings
 
 ASKED = ("a-request-id", "POST", "/v1/estimates/inference", 200)
@@ -74,3 +75,18 @@ def test_the_level_says_whether_requests_are_told_of(level: str, told: bool) -> 
     settings = Settings(log_level=level)
     set_up_logs(settings)
     assert (access_log(settings) is not None) == told
+
+
+def test_a_line_has_its_message_once() -> None:
+    record = logging.makeLogRecord(
+        {
+            "msg": "Started process [%d]",
+            "args": (7,),
+            "color_message": "Started process [\x1b[36m%d\x1b[0m]",
+            "request_id": "a1",
+        }
+    )
+    told = json.loads(JsonLines().format(record))
+    assert told["message"] == "Started process [7]"
+    assert told["request_id"] == "a1"
+    assert "color_message" not in told

@@ -110,6 +110,16 @@ async def test_one_question_has_one_answer(at, query, client, packaged_snapshot)
     assert element["headline"] in share_page(request, packaged_snapshot, "http://x/")
 
 
+async def test_the_element_leads_to_no_page_that_would_tell_another_answer(client):
+    asked = "model=llama-3.1-8b&accelerator=rtx-4090&region=SE"
+    assert (await client.get(f"/verdict.json?{asked}")).json()["link"] == asked
+    for more in ("power_limit_w=300", "kv_block_tokens=32", "concurrency=max"):
+        element = await client.get(f"/verdict.json?{asked}&{more}")
+        assert element.status_code == 200
+        assert element.json()["link"] is None, more
+        assert (await client.get(f"/embed?{asked}&{more}")).status_code == 422, more
+
+
 async def test_a_wrong_badge_can_be_read(client):
     wrong = "/v1/badges/inference?model=nope&accelerator=l40s&region=SE"
     image = await client.get(wrong, headers={"Accept": "image/avif,image/*,*/*;q=0.8"})

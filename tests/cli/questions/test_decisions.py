@@ -29,6 +29,12 @@ def test_a_comparison_names_what_differs(headroom):
     assert outcome.printed.count("2 × nvidia-l40s-48gb country/SE") == 2
 
 
+def test_limits_are_explained_with_their_units(headroom):
+    told = " ".join(headroom("compare", "--help").printed.split())
+    assert "Time to first token, at most [s]." in told
+    assert "Power of the IT equipment, at most [W]." in told
+
+
 def test_refused_rows_are_told_once(headroom):
     outcome = headroom(*COMPARED, "-a", "no-such")
     assert outcome.status == 0

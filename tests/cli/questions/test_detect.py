@@ -23,6 +23,15 @@ def test_another_machine_is_read_from_files(headroom, tmp_path: Path):
     assert "platform: nvidia-dgx-h100" in told.printed
 
 
+def test_names_with_brackets_are_told_as_they_are(headroom, tmp_path: Path):
+    gpus = tmp_path / "gpus.csv"
+    gpus.write_text("index, name, memory.total [MiB]\n0, NVIDIA [/red] X, 81559 MiB\n")
+    outcome = headroom("detect", "--read", f"nvidia-smi={gpus}")
+    assert outcome.status == 1, outcome.complaints
+    assert "NVIDIA [/red] X" in outcome.printed
+    assert "NVIDIA [/red] X" in outcome.complaints
+
+
 def test_a_machine_without_any_tool(headroom, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(detect, "_here", dict)
     outcome = headroom("detect", "--json")
