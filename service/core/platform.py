@@ -156,11 +156,32 @@ def clock_ratio(limit_w: Number, idle_w: Number, most_w: Number) -> Number:
     return float(share ** (1.0 / CLOCK_EXPONENT))
 
 
-def limited(accelerator: Accelerator, limit_w: float, idle_w: float) -> Accelerator:
-    """An accelerator under a power limit between idle and its thermal design power [W].
+@dataclass(frozen=True, slots=True)
+class PowerNeeds:
+    """What of its power an accelerator cannot save by slower clocks.
+
+    It draws ``idle_w`` at rest, and ``resident_ratio`` of what lies between that and its thermal
+    design power as long as it holds a model. Each byte that its memory moves takes
+    ``memory_j_per_byte``, and programs reach ``memory_ratio`` of the bandwidth [-].
+    """
+
+    idle_w: float
+    resident_ratio: float
+    memory_j_per_byte: float
+    memory_ratio: float
+
+    def resident_w(self, most_w: float) -> float:
+        """Power with a model in memory and nothing to do, by the thermal design power [W]."""
+        return self.idle_w + self.resident_ratio * (most_w - self.idle_w)
+
+
+def limited(accelerator: Accelerator, limit_w: float, needs: PowerNeeds) -> Accelerator:
+    """An accelerator under a power limit that is at most its thermal design power [W].
 
     Power ends at the limit. Clocks of matrix units fall with the cube root of what is left above
-    idle, and the speed of what arithmetic bounds with them; memory keeps its clock.
+    idle, and the speed of what arithmetic bounds with them. Memory keeps its clock, but moves no
+    more bytes than what is left beside a resident model pays for: the energy of a byte does not
+    fall with the clocks of the cores.
 
     Raises
     ------
@@ -170,14 +191,24 @@ def limited(accelerator: Accelerator, limit_w: float, idle_w: float) -> Accelera
     most_w = accelerator.thermal_design_power_w
     if most_w is None:
         raise ValueError(f"{accelerator.id} has no thermal design power")
-    if not idle_w < limit_w <= float(most_w):
+    resident_w = needs.resident_w(float(most_w))
+    if not resident_w < limit_w <= float(most_w):
         raise ValueError(
-            f"must be above {idle_w:g} W, which {accelerator.id} draws idle, and at most "
-            f"{float(most_w):g} W, its thermal design power"
+            f"must be above {resident_w:.3g} W, which {accelerator.id} draws with a model in "
+            f"memory and nothing to do, and at most {float(most_w):g} W, its thermal design power"
         )
-    ratio = clock_ratio(limit_w, idle_w, float(most_w))
+    ratio = clock_ratio(limit_w, needs.idle_w, float(most_w))
     peaks = {name: peak * ratio for name, peak in accelerator.peak_flops_per_s.items()}
-    return replace(accelerator, power_limit_w=limit_w, clock_ratio=ratio, peak_flops_per_s=peaks)
+    paid_bytes_per_s = (limit_w - resident_w) / needs.memory_j_per_byte
+    return replace(
+        accelerator,
+        power_limit_w=limit_w,
+        clock_ratio=ratio,
+        peak_flops_per_s=peaks,
+        memory_bandwidth_bytes_per_s=minimum(
+            accelerator.memory_bandwidth_bytes_per_s, paid_bytes_per_s / needs.memory_ratio
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

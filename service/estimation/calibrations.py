@@ -44,6 +44,7 @@ from service.core.performance.release_kernels import (
     widened_from_rows,
 )
 from service.core.performance.spread import NO_WIDENING
+from service.core.platform import PowerNeeds
 from service.estimation.levels import (
     MACHINES,
     POWER,
@@ -54,6 +55,7 @@ from service.estimation.levels import (
     SPREADS,
     Held,
     backend_keys,
+    hardware_keys,
     held,
     host_keys,
     inference_link_of,
@@ -71,8 +73,9 @@ from service.estimation.wording import named_software
 
 _FALLBACK = "default"
 _UNKNOWN_FAMILY = "unknown"
+_HARDWARE = "speed/hardware"
 #: Parts of which it is told where a level was not measured.
-_TOLD = ("speed/hardware", "speed/kernels", "speed/engines", "speed/backends")
+_TOLD = (_HARDWARE, "speed/kernels", "speed/engines", "speed/backends")
 
 Kept = TypeVar("Kept")
 
@@ -297,6 +300,27 @@ def power_of(
         )
     model = power_model(figures, sigmas.get(MACHINES, 0.0), found.entries[-1])
     return tuple(ids), model, warnings
+
+
+def power_needs(snapshot: CatalogSnapshot, accelerator: Accelerator) -> PowerNeeds:
+    """What of its power an accelerator cannot save by slower clocks, as its family was measured.
+
+    Raises
+    ------
+    ValueError
+        If nobody states its thermal design power.
+    """
+    family = accelerator.family
+    machine = accelerator.platform.kind
+    _, power, _ = power_of(snapshot, family, accelerator.memory_technology, machine)
+    hardware = held(snapshot, _HARDWARE, SPEED[_HARDWARE], hardware_keys(family))
+    _, around = infrastructure_of(snapshot)
+    return PowerNeeds(
+        idle_w=float(around.idle_power_w(accelerator).value),
+        resident_ratio=power.resident_ratio,
+        memory_j_per_byte=power.memory_j_per_byte,
+        memory_ratio=float(hardware.figures["memory_ratio"].value),
+    )
 
 
 def infrastructure_of(snapshot: CatalogSnapshot) -> tuple[str, Infrastructure]:

@@ -22,7 +22,7 @@ from service.core.interval import exact
 from service.core.platform import Machine, limited
 from service.estimation.answers import Answer, figure
 from service.estimation.answers import Interval as Written
-from service.estimation.calibrations import infrastructure_of
+from service.estimation.calibrations import power_needs
 from service.estimation.references import FacilityRequest, InlineAccelerator, InlinePlatform
 from service.estimation.resolution import (
     Problems,
@@ -30,6 +30,20 @@ from service.estimation.resolution import (
     is_placed,
     resolve_accelerator,
 )
+
+#: Modules that are mounted on a baseboard, with links of their own and power that no slot gives.
+_BASEBOARD_FORMS = frozenset({"sxm", "oam", "superchip"})
+#: Kinds of machines that take cards in slots, or nothing at all.
+_KINDS_WITH_SLOTS = frozenset(
+    {
+        *("server-pcie", "server-cpu", "workstation", "desktop"),
+        *("mini-pc", "laptop", "soc-board", "phone"),
+    }
+)
+#: Share of thermal design power below which firmware often accepts no limit: least limits of
+#: cards that publish theirs are between 0.3 (H100 SXM: 200 of 700 W, DGX B200 User Guide) and
+#: most of it (MI100: 290 W, ROCm issue 190).
+_LOW_LIMIT_RATIO = 0.5
 
 
 def resolve_machine(platform: str | InlinePlatform, snapshot: CatalogSnapshot) -> Entry[Machine]:
@@ -90,8 +104,9 @@ def in_machine(
     Raises
     ------
     DocumentInvalid
-        If its power is that of a whole machine and another one would be charged on top, or the
-        machine is made around a chip of its own and has no host for others.
+        If its power is that of a whole machine and another one would be charged on top, the
+        machine is made around a chip of its own and has no host for others, or it is a module for
+        a baseboard and the machine has slots, unless the request describes a machine of its own.
     """
     usual = snapshot.platforms.get(accelerator.value.platform.id)
     whole = usual is not None and usual.value.integrated
@@ -102,6 +117,15 @@ def in_machine(
             "would add another one"
             if whole
             else f"{machine.id} is made around its own chip and has no slot for {accelerator.id}",
+        )
+    form, kind = accelerator.document.get("form_factor"), machine.value.platform.kind
+    if form in _BASEBOARD_FORMS and kind in _KINDS_WITH_SLOTS and machine.id in snapshot.platforms:
+        places = ", ".join(dict.fromkeys(([usual.id] if usual else []) + ["server-8"]))
+        raise DocumentInvalid(
+            "",
+            f"{accelerator.id} is a module ({form}) for a server's baseboard, and {machine.id} has "
+            f"slots for cards: it stands in {places}; for one on an adapter describe the machine "
+            f'({{"like": "{machine.id}"}})',
         )
     # From its document, as it is sold: without what its usual machine changes.
     sold = accelerator_from_document(accelerator.document, snapshot.defaults)
@@ -147,7 +171,9 @@ def in_asked_machine(
         for entry in found
     )
     if any(found) and not any(limited):
-        problems.add("/power_limit_w", "every accelerator that is searched draws more at rest")
+        problems.add(
+            "/power_limit_w", "every accelerator that is searched draws more with a model in memory"
+        )
     return limited
 
 
@@ -185,8 +211,7 @@ def _in_asked_machine(
 
 def _limited(accelerator: Accelerator, limit_w: float, snapshot: CatalogSnapshot) -> Accelerator:
     try:
-        idle_w = float(infrastructure_of(snapshot)[1].idle_power_w(accelerator).value)
-        return limited(accelerator, limit_w, idle_w)
+        return limited(accelerator, limit_w, power_needs(snapshot, accelerator))
     except ValueError as wrong:
         raise DocumentInvalid("", str(wrong)) from None
 
@@ -194,7 +219,15 @@ def _limited(accelerator: Accelerator, limit_w: float, snapshot: CatalogSnapshot
 def platform_warnings(
     accelerator: Accelerator, machine: Entry[Machine] | None, parallelism: Parallelism
 ) -> Iterator[EstimateWarning]:
-    """What to say of the machine: that it is unknown, or has no peer-to-peer."""
+    """What to say of the machine: a low limit of power, that it is unknown, or has no peers."""
+    limit_w, most_w = float(accelerator.power_limit_w), accelerator.thermal_design_power_w
+    if most_w is not None and limit_w < _LOW_LIMIT_RATIO * float(most_w):
+        yield EstimateWarning(
+            "power_limit_low",
+            f"{limit_w:g} W is less than half of what {accelerator.id} is made for: its firmware "
+            "may accept no limit as low (nvidia-smi -q -d POWER or rocm-smi tells the least), and "
+            "clocks and memory fall by a rule that was measured nearer its full power",
+        )
     if machine is None:
         yield EstimateWarning(
             "platform_unknown",

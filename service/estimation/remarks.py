@@ -104,6 +104,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "plain_steps": ("series",),
     "platform_unknown": ("deployment.platform", "deployment.accelerator", "accelerator"),
     "power_assumed": ("it_energy_kwh", "accelerator_hours"),
+    "power_limit_low": ("deployment.power_limit_w", "power_limit_w", "platform"),
     "power_not_measured": ("it_energy_kwh", "it_energy_per_request_wh", "energy", "accelerator"),
     "peak_unknown": ("speed", "precision.weights"),
     "power_unknown": ("energy", "accelerator"),

@@ -14,6 +14,7 @@ from service.core.performance.work import rank_work
 from service.core.platform import (
     Machine,
     MachineLink,
+    PowerNeeds,
     clock_ratio,
     limited,
     placed,
@@ -22,6 +23,8 @@ from service.core.platform import (
 )
 from tests.core.deployments import CALIBRATION, H100, SERVER, deployment
 
+#: 70 W idle, 133 W with a model, and bytes that take 70 pJ each.
+NEEDS = PowerNeeds(idle_w=70.0, resident_ratio=0.1, memory_j_per_byte=7e-11, memory_ratio=0.8)
 SLOTS = MachineLink(16e9, 2e-5, bridged=False, accelerators=None)
 MACHINE = Machine(
     SERVER,
@@ -42,7 +45,7 @@ def test_clocks_fall_less_than_power(limit):
 
 
 def test_a_limit_lowers_peaks_and_the_most_that_is_drawn():
-    found = limited(H100, 400.0, 70.0)
+    found = limited(H100, 400.0, NEEDS)
     ratio = (330.0 / 630.0) ** (1.0 / 3.0)
     assert found.clock_ratio == pytest.approx(ratio)
     assert found.peak_flops_per_s["bf16"] == pytest.approx(989.4e12 * ratio)
@@ -59,14 +62,27 @@ def test_a_limit_slows_products_that_power_bounds_as_it_does_others():
     where = deployment()
     item = rank_work(where.architecture, where.precision, where.parallelism).products[0]
     full, _ = product_rates(item, H100, calibration)
-    half, _ = product_rates(item, limited(H100, 400.0, 70.0), calibration)
+    half, _ = product_rates(item, limited(H100, 400.0, NEEDS), calibration)
     assert half / full == pytest.approx((330.0 / 630.0) ** (1.0 / 3.0))
 
 
-@pytest.mark.parametrize("limit", [70.0, 69.0, 700.5])
+def test_memory_moves_no_more_bytes_than_the_power_beside_a_resident_model_pays_for():
+    found = limited(H100, 203.0, NEEDS)
+    assert found.memory_bandwidth_bytes_per_s == pytest.approx(70.0 / 7e-11 / 0.8)
+
+
+@given(low=st.floats(134.0, 699.0), more=st.floats(0.0, 1.0))
+def test_a_higher_limit_never_slows_anything(low, more):
+    high = low + more * (700.0 - low)
+    slower, faster = limited(H100, low, NEEDS), limited(H100, high, NEEDS)
+    assert slower.memory_bandwidth_bytes_per_s <= faster.memory_bandwidth_bytes_per_s
+    assert slower.peak_flops_per_s["bf16"] <= faster.peak_flops_per_s["bf16"]
+
+
+@pytest.mark.parametrize("limit", [133.0, 70.0, 700.5])
 def test_limits_outside_what_can_be_set_are_refused(limit):
-    with pytest.raises(ValueError, match="above 70 W"):
-        limited(H100, limit, 70.0)
+    with pytest.raises(ValueError, match="above 133 W"):
+        limited(H100, limit, NEEDS)
 
 
 def test_slots_hold_cards_to_what_both_reach():

@@ -80,7 +80,7 @@ CASES: tuple[tuple[str, type[BaseModel], tuple[str, ...], frozenset[str], Change
             model="meta-llama/Llama-3.1-70B",
             accelerator="nvidia-l40s-48gb",
             precision={"weights": "fp8"},
-            platform="server-pcie-8",
+            platform={"like": "server-pcie-8"},
             power_limit_w=300.0,
             accelerator_count=4,
             sequences=64,

@@ -174,7 +174,26 @@ async def test_a_limit_of_power_slows_prompts_more_than_decoding(client):
     assert half["energy"]["accelerator_busy_power_w"]["high"] <= 350.0
 
 
-@pytest.mark.parametrize("limit", [0.0, 50.0, 700.5, -1.0])
+async def test_a_limit_near_what_a_resident_model_draws_slows_decoding_and_is_told_of(client):
+    free = await answer(client, INFERENCE, RTX_4090)
+    least = await answer(client, INFERENCE, RTX_4090 | {"power_limit_w": 100.0})
+    speed = "output_tokens_per_s"
+    ratio = least["latency"][speed]["value"] / free["latency"][speed]["value"]
+    assert ratio < 0.5
+    assert least["energy"]["accelerator_busy_power_w"]["high"] <= 100.0
+    assert "power_limit_low" in {one["code"] for one in least["warnings"]}
+    assert "power_limit_low" not in {one["code"] for one in free["warnings"]}
+
+
+@pytest.mark.parametrize("platform", ["desktop", "workstation", "laptop", "server-pcie-8"])
+async def test_modules_for_baseboards_have_no_place_in_slots(client, platform):
+    (error,) = await refused(client, INFERENCE, H100 | {"platform": platform})
+    assert error["pointer"] == "/platform"
+    assert "server-8" in error["detail"]
+    assert await answer(client, INFERENCE, H100 | {"platform": "dell-xe9680"})
+
+
+@pytest.mark.parametrize("limit", [0.0, 50.0, 100.0, 700.5, -1.0])
 async def test_limits_beyond_the_hardware_are_refused(client, limit):
     (error,) = await refused(client, INFERENCE, H100 | {"power_limit_w": limit})
     assert error["pointer"] == "/power_limit_w"
