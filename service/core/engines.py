@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from service.core.backends import BackendOption
 from service.core.engine_defaults import DefaultsRule
 from service.core.errors import InvalidInput
+from service.core.format_lists import ANY_FORMAT, WIDTHS, FormatList
 from service.core.hardware import NO_HARDWARE, Hardware, HardwareList
 
 #: What an engine runs.
@@ -26,8 +27,6 @@ USUAL_ENGINE_OF_GGUF = "llama.cpp"
 _OF_RELEASE = "@"
 #: What is written for the newest generation, as null is.
 _NEWEST = frozenset({"", "newest", "latest", "main", "master", "nightly"})
-#: Number formats that say how wide weights are, but not how they are packed.
-_WIDTHS = frozenset({"int4", "int8"})
 #: A year, month or day, and whatever is said of it after that.
 _DATE = re.compile(r"((?:19|20)\d\d)(?:-(\d\d)(?:-(\d\d))?)?(?=$|[\s/,(])")
 #: Numbers between dots, or the number of a build, with what is usual before and after them.
@@ -130,27 +129,10 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class FormatList:
-    """Number formats by their ids, or the beginnings of ids (``gguf-*``); any if there are none."""
-
-    names: frozenset[str] = frozenset()
-
-    def has(self, format_id: str) -> bool:
-        """Whether a format is on the list."""
-        return not self.names or self.states(format_id)
-
-    def states(self, format_id: str) -> bool:
-        """Whether the list says so, which is never where there is none."""
-        return format_id in self.names or any(
-            format_id.startswith(name[:-1]) for name in self.names if name.endswith("*")
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Lack:
     """What an engine cannot run: weights in ``formats`` on ``hardware``, or types of ``models``."""
 
-    formats: FormatList = FormatList()
+    formats: FormatList = ANY_FORMAT
     hardware: HardwareList = NO_HARDWARE
     models: frozenset[str] = frozenset()
     #: An engine that can.
@@ -181,7 +163,7 @@ class Recipes:
     fp8_recipes: tuple[str, ...] = ()
     adapters: frozenset[str] = frozenset()
     optimizers: frozenset[str] = frozenset()
-    bases: FormatList = FormatList()
+    bases: FormatList = ANY_FORMAT
     offload_places: frozenset[str] | None = None
     recomputes_last_product: bool = True
     fp8_attention: bool = False
@@ -221,7 +203,7 @@ class Recipes:
 
     def freezes(self, format_id: str) -> bool:
         """Whether frozen weights may have a format of few bits; a width alone may be any."""
-        return format_id in _WIDTHS or self.bases.has(format_id)
+        return format_id in WIDTHS or self.bases.has(format_id)
 
     def offloads(self, place: str, *, is_storage: bool = False) -> bool:
         """Whether it keeps things in a place; a memory tier is host memory to it, or a drive."""
@@ -241,6 +223,7 @@ class Generation:
     generation beside the engine's, ``names`` those that say engine and generation at once.
     ``preempting`` is None where it is as the engine's other generations are, ``launch_bound`` where
     it is as the engine's class is, and ``defaults`` say what it starts with otherwise than they.
+    It has kernels for ``formats``, or those of the engine.
     """
 
     id: str
@@ -252,6 +235,7 @@ class Generation:
     preempting: bool | None = None
     launch_bound: bool | None = None
     defaults: tuple[DefaultsRule, ...] = ()
+    formats: FormatList = ANY_FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,9 +266,9 @@ class Engine:
     like: str | None = None
     hardware: HardwareList = NO_HARDWARE
     usual: HardwareList = NO_HARDWARE
-    formats: FormatList = FormatList()
+    formats: FormatList = ANY_FORMAT
     lacks: tuple[Lack, ...] = ()
-    caches: FormatList = FormatList()
+    caches: FormatList = ANY_FORMAT
     usual_caches: Mapping[str, str] = field(default_factory=dict)
     recipes: Recipes = Recipes()
     divides_layers: bool = False
@@ -324,9 +308,20 @@ class Engine:
         """Whether it runs on an accelerator; where nothing says otherwise it does."""
         return not self.hardware.names or self.hardware.has(hardware) or hardware.unknown
 
-    def reads(self, format_id: str) -> bool:
+    def reads(self, format_id: str, generation: str | None = None) -> bool:
         """Whether it has kernels for weights in a format, or some of a width that is asked for."""
-        return format_id in _WIDTHS or self.formats.has(format_id)
+        return format_id in WIDTHS or self.formats_of(generation).has(format_id)
+
+    def formats_of(self, generation: str | None) -> FormatList:
+        """What a generation has kernels for, or the engine without any."""
+        own = (one.formats for one in self.generations if one.id == generation)
+        return next((one for one in own if one.names), self.formats)
+
+    def newest_reading(self, format_ids: Sequence[str]) -> str | None:
+        """The newest generation that reads some formats; the newest if none does, or None."""
+        newest_first = [one.id for one in reversed(self.generations)]
+        reading = (one for one in newest_first if all(self.reads(id_, one) for id_ in format_ids))
+        return next(reading, next(iter(newest_first), None))
 
     def lacks_format(self, format_id: str, hardware: Hardware) -> bool:
         """Whether what it reads elsewhere has no kernels on an accelerator."""
@@ -375,7 +370,9 @@ def generation_of_release(key: str) -> str | None:
     return key.partition(_OF_RELEASE)[2] or None
 
 
-def release_of(engine: Engine, version: str | None, named: str = "") -> EngineRelease:
+def release_of(
+    engine: Engine, version: str | None, named: str = "", weights_formats: Sequence[str] = ()
+) -> EngineRelease:
     """The release of an engine that a text means.
 
     Parameters
@@ -387,6 +384,8 @@ def release_of(engine: Engine, version: str | None, named: str = "") -> EngineRe
         name of a generation, or None for the newest.
     named
         What the engine was called, as some names say the generation, too.
+    weights_formats
+        Ids of formats that the newest has to read.
 
     Raises
     ------
@@ -396,7 +395,7 @@ def release_of(engine: Engine, version: str | None, named: str = "") -> EngineRe
     by_name = next((one for one in engine.generations if _folded(named) in _names(one)), None)
     text = (version or "").strip()
     if _folded(text) in _NEWEST:
-        newest = engine.generations[-1].id if engine.generations else None
+        newest = engine.newest_reading(weights_formats)
         return EngineRelease(engine.id, newest if by_name is None else by_name.id)
     if by_name is not None and not _has_versions(engine) and _version_of(text) is not None:
         return EngineRelease(engine.id, by_name.id)

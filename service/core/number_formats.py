@@ -109,6 +109,11 @@ _VLLM_CACHE = (
     "vllm-project/vllm vllm/v1/kv_cache_interface.py, 2026 (32-bit scale a token and head)"
 )
 _GGML = "ggml-org/ggml src/ggml-common.h block structures, 2024"
+#: ExLlama's own formats, by its generation.
+_EXL = {
+    2: "turboderp-org/exllamav2 README and doc/convert.md, 2025 (mixes of 2 to 8 bits, head of 6)",
+    3: "turboderp-org/exllamav3 doc/exl3.md and doc/convert.md, 2025-2026 (trellises, head of 6)",
+}
 _GGUF_MIX = "ggml-org/llama.cpp src/llama-quant.cpp tensor type choices, 2026; block sizes: ggml"
 
 
@@ -154,6 +159,22 @@ def _gguf(
         by_tensor_bits=MappingProxyType(tensors),
         widened_whole=True,
         super_blocks=id_.startswith("gguf-iq") or "_k" in id_,
+    )
+
+
+def _exllama(generation: int, bits: float) -> NumberFormat:
+    """A mix of ExLlama's that comes to a mean width of so many bits, scales included.
+
+    Converters keep the head in six bits unless told otherwise, in eight where all else has as many.
+    """
+    return NumberFormat(
+        f"exl{generation}-{bits}bpw",
+        bits,
+        "fp16",
+        _EXL[generation],
+        _ALL_LINEAR,
+        by_class_bits=MappingProxyType({TensorClass.HEAD: 8.0 if bits >= 8.0 else 6.0}),
+        widened_whole=True,
     )
 
 
@@ -347,6 +368,11 @@ _FORMATS = (
         )
         for id_, bits in (("gguf-iq1_m", _IQ1_M), ("gguf-iq1_s", _IQ1_S))
     ),
+    *(
+        _exllama(2, bits)
+        for bits in (2.25, 2.5, 3.0, 3.5, 3.75, 4.0, 4.25, 4.5, 4.65, 5.0, 5.5, 6.0, 6.5, 8.0)
+    ),
+    *(_exllama(3, bits) for bits in (2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0)),
 )
 
 #: Every format that a request may name, by id.

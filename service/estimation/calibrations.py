@@ -185,7 +185,8 @@ def _calibration(
     # An engine without figures of its own has the kernels of those whose figures it takes.
     like = of_newest("speed/engines", keys, snapshot).get("generation", release)
     figures["widened_from_rows"] = exact(widened_from_rows(like, family, backend))
-    figures["rereads_heads"] = exact(rereads_heads(like, family))
+    rereads, by_sequence = rereads_heads(like, family)
+    figures |= {"rereads_heads": exact(rereads), "rereads_by_sequence": exact(by_sequence)}
     loaded_bits, loading_lane_count = loaded_reads(like, family)
     figures |= {"loaded_bits": exact(loaded_bits), "loading_lane_count": exact(loading_lane_count)}
     figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(like, family, backend))

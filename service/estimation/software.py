@@ -20,9 +20,10 @@ from service.core.engines import (
     release_of,
 )
 from service.core.explanation import EstimateWarning
+from service.core.format_lists import is_particular
 from service.core.hardware import Hardware
 from service.core.memory.training.settings import Offload, TrainingSettings
-from service.core.number_formats import NUMBER_FORMATS, NumberFormat
+from service.core.number_formats import NUMBER_FORMATS, OF_CHECKPOINT, NumberFormat
 from service.estimation.requests import PrecisionRequest, ServingRequest
 from service.estimation.resolution import Problems, weights_format
 
@@ -39,6 +40,7 @@ def resolve_engine(
     pointers: tuple[str, str],
     snapshot: CatalogSnapshot,
     problems: Problems,
+    weights_formats: Sequence[str] = (),
 ) -> EngineRelease:
     """The release that a reference to an engine and the text of a version mean.
 
@@ -54,6 +56,8 @@ def resolve_engine(
         The catalog.
     problems
         Takes what is wrong; the answer is then of no use.
+    weights_formats
+        Ids of listed formats that the newest generation reads where no version is asked for.
     """
 
     def engine() -> Engine:
@@ -71,7 +75,7 @@ def resolve_engine(
     if known is None:
         return EngineRelease(reference)
     try:
-        return release_of(known, version, reference)
+        return release_of(known, version, reference, weights_formats)
     except UnknownVersion as unknown:
         problems.add(pointers[1], str(unknown))
         return EngineRelease(known.id)
@@ -88,12 +92,14 @@ def resolve_serving_engine(
 
     Of several accelerators, the first whose usual engine runs on most of them decides. What comes
     in GGUF files alone, by the ids of the formats of weights, is served by the engine that made
-    this form.
+    this form, and so are other formats that few engines read. Without a version it is the newest
+    that reads the weights.
     """
     reference = asked.engine or _usual_engine(accelerators, weights_formats, snapshot)
     pointers = (_ENGINE, _VERSION)
+    listed = [one.removesuffix(OF_CHECKPOINT) for one in weights_formats]
     return resolve_engine(
-        reference, asked.engine_version, "inference", pointers, snapshot, problems
+        reference, asked.engine_version, "inference", pointers, snapshot, problems, listed
     )
 
 
@@ -208,8 +214,8 @@ def check_reads(
     The nearest are those that it has on the ``hardware``, or anywhere where none is named.
     """
     engine = snapshot.engines[release.engine].value
-    if not engine.reads(weights.listed_id):
-        nearest = _nearest(_able(engine, hardware), weights)
+    if not engine.reads(weights.listed_id, release.generation):
+        nearest = _nearest(_able(engine, hardware, release.generation), weights)
         problems.add(
             pointer,
             f"{engine.name} has no kernels for {weights.listed_id}; the nearest it has are "
@@ -255,7 +261,7 @@ def lack_warnings(
     """
     engine, hardware = snapshot.engines[release.engine].value, accelerator.hardware
     if engine.lacks_format(weights.listed_id, hardware):
-        nearest = _nearest(_able(engine, hardware), weights)
+        nearest = _nearest(_able(engine, hardware, release.generation), weights)
         yield EstimateWarning(
             "engine_lacks_format",
             f"weights in {weights.listed_id} have no kernels in {engine.name} on "
@@ -272,10 +278,12 @@ def lack_warnings(
         )
 
 
-def _able(engine: Engine, hardware: Hardware | None) -> Callable[[str], bool]:
-    """Whether an engine has kernels for a format, on an accelerator if one is named."""
+def _able(
+    engine: Engine, hardware: Hardware | None, generation: str | None
+) -> Callable[[str], bool]:
+    """Whether a generation has kernels for a format, on an accelerator if one is named."""
     return lambda format_id: (
-        engine.formats.has(format_id)
+        engine.formats_of(generation).has(format_id)
         and not (hardware is not None and engine.lacks_format(format_id, hardware))
     )
 
@@ -444,6 +452,10 @@ def _usual_engine(
         and all(of_gguf.value.runs_on(one.hardware) for one in accelerators)
     ):
         return of_gguf.id
+    if weights_formats and all(is_particular(one) for one in weights_formats):
+        engines = (entry.value for entry in snapshot.engines.values())
+        able = (one.id for one in engines if all(map(one.formats.states, weights_formats)))
+        return next(able, USUAL_ENGINE)
     found = dict.fromkeys(filter(None, (_usual_on(snapshot, one.hardware) for one in accelerators)))
 
     def runs_on(id_: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from service.core.engines import FormatList
+from service.core.format_lists import FormatList
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference.phases import Phase
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
@@ -15,6 +15,7 @@ from service.estimation.inference.estimate import inference_latency_answer
 from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
+from service.estimation.software import resolve_serving_engine
 
 _DENSE = "meta-llama/Llama-3.1-8B"
 
@@ -76,7 +77,7 @@ def test_lists_of_formats_name_what_there_is(packaged_snapshot):
         ("llama.cpp", "fp8", "gguf-q8_0"),
         # NVFP4 is nearer, but not on Hopper.
         ("tensorrt-llm", "gguf-q4_k_m", "awq-int4"),
-        ("exllama", "bnb-nf4", "gptq-int4"),
+        ("exllama", "bnb-nf4", "exl3-4.0bpw"),
     ],
 )
 def test_a_format_without_kernels_is_refused_with_the_nearest(
@@ -235,3 +236,39 @@ def test_no_gpu_computes_longer_than_it_reads_while_a_dense_model_decodes_alone(
         if decode.compute_bound_s > decode.memory_bound_s:
             slow.append(id_)
     assert slow == []
+
+
+@pytest.mark.parametrize(
+    ("weights", "generation"),
+    [("exl2-4.0bpw", "v2"), ("exl3-4.0bpw", "v3"), ("gptq-int4", "v2"), ("fp16", "v3")],
+)
+def test_the_newest_exllama_that_reads_the_weights_serves_them(
+    weights, generation, packaged_snapshot
+):
+    serving, problems = asked(engine="exllama").serving, Problems()
+    found = resolve_serving_engine(serving, (), (weights,), packaged_snapshot, problems)
+    assert found.generation == generation
+    assert not problems.errors
+
+
+def test_formats_of_exllama_are_served_by_it_unless_said_otherwise(packaged_snapshot):
+    answer = inference_latency_answer(asked("rtx-4090", weights="exl3-3.0bpw"), packaged_snapshot)
+    assert answer["deployment"]["serving"]["engine"] == "exllama"
+
+
+def test_formats_that_few_engines_read_are_refused_by_the_others(packaged_snapshot):
+    pointer, detail = refused(asked("rtx-4090", "vllm", weights="exl2-4.0bpw"), packaged_snapshot)
+    assert pointer == "/precision/weights"
+    assert "vLLM has no kernels for exl2-4.0bpw" in detail
+    named = asked("rtx-4090", "exllamav3", weights="exl2-4.0bpw")
+    assert "exl3-4.0bpw" in refused(named, packaged_snapshot)[1]
+
+
+def test_a_bit_less_a_weight_is_decoded_faster(packaged_snapshot):
+    times = [
+        inference_latency_answer(asked("rtx-4090", weights=f"exl2-{bits}bpw"), packaged_snapshot)[
+            "tpot_s"
+        ]["value"]
+        for bits in (3.0, 4.0, 5.0, 6.0, 8.0)
+    ]
+    assert times == sorted(times)

@@ -50,6 +50,7 @@ class EngineGeneration(Stated):
     names: NotRequired[list[str]]
     preempting: NotRequired[bool]
     launch_bound: NotRequired[bool]
+    formats: NotRequired[list[str]]
     defaults: NotRequired[list[EngineDefaults]]
     differs: str
     source: str

@@ -16,7 +16,6 @@ from service.core.engines import (
     FALLBACK_ENGINE,
     Engine,
     EngineWorkload,
-    FormatList,
     Generation,
     Lack,
     Recipes,
@@ -24,6 +23,7 @@ from service.core.engines import (
     engine_of_release,
     release_key,
 )
+from service.core.format_lists import FormatList
 from service.core.hardware import HardwareList
 
 _OF_GENERATION = ("id", "since", "differs", "version")
@@ -276,6 +276,7 @@ def _generations(given: Any) -> tuple[Generation, ...]:
                 preempting=one.get("preempting"),
                 launch_bound=one.get("launch_bound"),
                 defaults=defaults_from(one.get("defaults"), f"{pointer}/defaults"),
+                formats=FormatList(frozenset(map(str, one.get("formats") or ()))),
             )
         )
     for position, (older, newer) in enumerate(pairwise(found), start=1):

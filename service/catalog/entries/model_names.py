@@ -32,6 +32,11 @@ _FORMATS: Mapping[str, str] = {
         for format_id in NUMBER_FORMATS
         if format_id.startswith("gguf-")
     },
+    **{
+        id_: "{0}[-_]{1}|{1}(?:[-_]h[68])?[-_]{0}".format(*map(re.escape, id_.split("-")))
+        for id_ in NUMBER_FORMATS
+        if id_.startswith("exl")
+    },
     "awq-int4": "awq(?:[-_]?(?:int4|4bit))?",
     "gptq-int4": "gptq(?:[-_]?(?:int4|4bit))?",
     "bnb-nf4": "(?:unsloth-)?bnb[-_]4bit",

@@ -291,6 +291,18 @@ def _gguf(config: Mapping[str, Any]) -> _Found:
     return stated, NUMBER_FORMATS[stated]
 
 
+def _exllama(config: Mapping[str, Any], generation: int) -> _Found:
+    """A mix of ExLlama's by its mean width: as the listed one whose width is nearest."""
+    bits = config.get("bits")
+    if not isinstance(bits, (int, float)) or not 1.0 <= bits <= _MAX_BITS:
+        return None
+    listed = min(
+        (one for id_, one in NUMBER_FORMATS.items() if id_.startswith(f"exl{generation}-")),
+        key=lambda one: abs(one.bits_per_element - bits),
+    )
+    return listed.id, replace(listed, bits_per_element=float(bits))
+
+
 _BY_METHOD: Mapping[str, Callable[[Mapping[str, Any]], _Found]] = {
     "awq": lambda config: _integers(config, "awq"),
     "gptq": lambda config: _integers(config, "gptq"),
@@ -298,6 +310,8 @@ _BY_METHOD: Mapping[str, Callable[[Mapping[str, Any]], _Found]] = {
     "hqq": lambda config: _integers(config, "gptq"),
     "bitsandbytes": _bitsandbytes,
     "gguf": _gguf,
+    "exl2": lambda config: _exllama(config, 2),
+    "exl3": lambda config: _exllama(config, 3),
     "mxfp4": _microscaled,
     "fbgemm-fp8": _float8,
     "eetq": lambda config: ("int8", NUMBER_FORMATS["int8"]),  # noqa: ARG005

@@ -151,12 +151,16 @@ class HeadReads:
     """Releases whose attention to a cache reads keys and values once for each head of queries.
 
     Grouped heads share them elsewhere. It is so on hardware of ``families`` (beginnings of their
-    ids; any if there are none). ``releases`` are keys of releases, or ids of engines.
+    ids; any if there are none). ``releases`` are keys of releases, or ids of engines. Kernels with
+    a block of threads ``by_sequence`` and head have few blocks with one sequence, which read one
+    after the other what they have in common; with more sequences they do so while others read, and
+    find it in caches.
     """
 
     releases: frozenset[str]
     families: tuple[str, ...]
     source: str
+    by_sequence: bool = False
 
 
 #: Where grouped heads are read again.
@@ -166,6 +170,7 @@ HEAD_READS = (
         ("",),
         "AutoAWQ, fused attention, 2023: single_query_attention of FasterTransformer, a block of "
         "threads for each head of queries and sequence",
+        by_sequence=True,
     ),
     HeadReads(
         frozenset({"llama.cpp"}),
@@ -310,10 +315,16 @@ def is_weight_only(release: str) -> bool:
     return engine_of_release(release) in WEIGHT_ONLY
 
 
-def rereads_heads(release: str, family: str) -> bool:
-    """Whether a release on a hardware family reads keys and values for each head of queries."""
+def rereads_heads(release: str, family: str) -> tuple[bool, bool]:
+    """Whether a release on a hardware family reads keys and values for each head of queries.
+
+    And whether it does so the less, the more sequences there are.
+    """
     names = {release, engine_of_release(release)}
-    return any(names & one.releases and family.startswith(one.families) for one in HEAD_READS)
+    for one in HEAD_READS:
+        if names & one.releases and family.startswith(one.families):
+            return True, one.by_sequence
+    return False, False
 
 
 def loaded_reads(release: str, family: str) -> tuple[float, float]:

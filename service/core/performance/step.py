@@ -165,6 +165,7 @@ class RankSteps:
     eager: bool
     launch_bound: bool
     fused: bool
+    rereads_by_sequence: bool
     elementwise_bytes_per_token: float
     widened_from_rows: float
     prompt_product_s: Number
@@ -227,6 +228,9 @@ class RankSteps:
             apart_s = apart_s + self.prompt_product_s * size.item.calls * read
         for layer, pair_s, token_s, token_bytes, scores_s, scores_bytes in self.attention:
             pairs, read = attended(layer, load, self.context_ranks, self.fused, self.bucket_ratio)
+            if self.rereads_by_sequence:
+                # Blocks of a group's heads read side by side what they share.
+                read = read / minimum(maximum(sequences, 1.0), layer.heads_per_kv_head)
             operators.append((pair_s * pairs, token_s * read))
             flops = flops + layer.flops_per_pair * pairs
             memory_bytes = memory_bytes + token_bytes * read
@@ -378,6 +382,7 @@ def _rank_steps(
         eager=eager and engine.replays_graphs,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
+        rereads_by_sequence=engine.rereads_heads and engine.rereads_by_sequence,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
         * engine.result_ratio,
         widened_from_rows=engine.widened_from_rows,

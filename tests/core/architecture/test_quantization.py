@@ -54,6 +54,8 @@ def test_the_language_part_speaks_where_the_whole_does_not():
         ),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
         ({"quant_method": "eetq"}, "int8"),
+        ({"quant_method": "exl2", "bits": 4.65, "head_bits": 6}, "exl2-4.65bpw"),
+        ({"quant_method": "exl3", "bits": 3.0}, "exl3-3.0bpw"),
     ],
 )
 def test_formats_as_listed(quantization, expected):
@@ -66,6 +68,13 @@ def test_another_group_size_is_another_layout():
     assert found.listed_id == "gptq-int4"
     assert found.exact is not None
     assert found.exact.bits_per_element == pytest.approx(4 + (16 + 4) / 32)
+
+
+def test_mean_widths_of_mixes_are_those_that_are_stated():
+    found = described(quant_method="exl2", bits=4.4)
+    assert (found.listed_id, found.exact.bits_per_element) == ("exl2-4.5bpw", 4.4)
+    assert found.exact.bits(TensorClass.HEAD) == 6.0
+    assert described(quant_method="exl2", bits="4").warnings
 
 
 def test_three_bits():

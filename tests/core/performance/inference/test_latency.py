@@ -130,6 +130,8 @@ def test_copies_of_the_cache_are_moved_besides_what_attention_reads():
     assert moved(repeats_heads=True) == pytest.approx(17.0)
     assert moved(regrows_cache=True, repeats_heads=True) == pytest.approx(19.0)
     assert moved(rereads_heads=True) == pytest.approx(8.0)
+    # Four sequences: as many blocks of threads read at once, and find in caches what they share.
+    assert moved(rereads_heads=True, rereads_by_sequence=True) == pytest.approx(2.0)
 
 
 def test_heads_that_are_as_many_as_those_of_queries_are_not_repeated():
