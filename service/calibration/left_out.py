@@ -21,6 +21,7 @@ from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import NotEstimated
 from service.estimation.rejection import Rejected
 from service.validation.left_out import DIGEST, LeftOutFigure
+from service.validation.report.statistics import stand_ins
 
 _PROCESSES = 2
 _DIGITS = 6
@@ -117,6 +118,7 @@ def _compared(
             accelerator=found.accelerator,
             family=found.family,
             engine=found.software,
+            stand_ins=" ".join(stand_ins(found.warnings)),
         )
 
 

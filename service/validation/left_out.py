@@ -29,7 +29,10 @@ class LeftOutInvalid(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class LeftOutFigure:
-    """A measured figure beside its estimate by constants that were fitted without its source."""
+    """A measured figure beside its estimate by constants that were fitted without its source.
+
+    ``stand_ins`` are codes of warnings that others' constants stood in, with spaces between them.
+    """
 
     id: str
     quantity: str
@@ -42,6 +45,7 @@ class LeftOutFigure:
     accelerator: str
     family: str
     engine: str
+    stand_ins: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,7 @@ def left_out_of(
             figure=ComparedFigure(
                 one.quantity, entry.figure.measured, one.value, one.low, one.high
             ),
+            stand_ins=tuple(getattr(one, "stand_ins", "").split()),
         )
         for entry in compared
         if (one := known.get((entry.id, entry.quantity))) is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import re
+
 import pytest
 
 from service.validation.left_out import (
@@ -85,6 +87,7 @@ def test_the_page_leads_with_what_was_left_out(packaged: Packaged, assessed: Ass
     twice = LeftOutFigure(
         entry.id, "tpot_s", entry.figure.measured, 2.0 * entry.figure.measured, 0.0, 1.0,
         entry.source, entry.model, entry.accelerator, entry.family, entry.engine,
+        "efficiency_not_measured",
     )  # fmt: skip
     page = accuracy_document(assessed, assessed, replace(packaged, left_out=(twice,)))
     decode = next(line for line in page.splitlines() if line.startswith("| Decode"))
@@ -92,6 +95,8 @@ def test_the_page_leads_with_what_was_left_out(packaged: Packaged, assessed: Ass
     assert cells[2].startswith("1 of ")
     assert cells[3] == "**100.0% (≤ 12.0%)**"
     assert cells[7] != "–"
+    [known] = re.findall(r"^\| Decode: .* \| 0 \| – .*\| 1 \| 100.0% ", page, re.MULTILINE)
+    assert known
 
 
 def test_the_page_says_where_a_peer_is_closer(packaged: Packaged, assessed: Assessed) -> None:
@@ -107,19 +112,20 @@ def test_the_page_says_where_a_peer_is_closer(packaged: Packaged, assessed: Asse
 def test_left_out_comparisons_are_read_and_joined(assessed: Assessed, tmp_path) -> None:
     entry = next(one for one in assessed.figures if one.quantity == "tpot_s")
     path = tmp_path / "left_out.csv"
-    head = "id,quantity,measured,value,low,high,source,model,accelerator,family,engine"
+    head = "id,quantity,measured,value,low,high,source,model,accelerator,family,engine,stand_ins"
     path.write_text(
-        f"{DIGEST}0123\n{head}\n{entry.id},tpot_s,0.01,0.02,0.01,0.03,{entry.source},m,a,f,e\n"
+        f"{DIGEST}0123\n{head}\n{entry.id},tpot_s,0.01,0.02,0.01,0.03,{entry.source},m,a,f,e,x y\n"
     )
     digest, figures = read_left_out(path)
     assert digest == "0123"
     [joined] = left_out_of(figures, assessed.figures)
     assert joined.figure.value == 0.02
+    assert joined.stand_ins == ("x", "y")
     assert joined.figure.measured == entry.figure.measured
     path.write_text(f"{DIGEST}0123\nid,quantity\n")
     with pytest.raises(LeftOutInvalid, match="has not the columns"):
         read_left_out(path)
-    path.write_text(f"{DIGEST}0123\n{head}\nx,tpot_s,much,0.02,0.01,0.03,s,m,a,f,e\n")
+    path.write_text(f"{DIGEST}0123\n{head}\nx,tpot_s,much,0.02,0.01,0.03,s,m,a,f,e,\n")
     with pytest.raises(LeftOutInvalid, match="could not convert"):
         read_left_out(path)
 

@@ -16,7 +16,7 @@ from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.rejection import Rejected
 from service.validation.reading import Line
 from service.validation.report.remarks import Remark, remark_on
-from service.validation.report.statistics import Compared, accuracy
+from service.validation.report.statistics import Compared, accuracy, stand_ins
 
 #: What a document without a source counts as.
 NO_SOURCE = "no source given"
@@ -230,6 +230,7 @@ def _entries(found: ComparedDocument, id_: str, snapshot: CatalogSnapshot) -> li
         class_ = engine.value.classes.get(computed.kind, _NOTHING_RUNS)
     configuration = configuration_of(document)
     warnings = tuple(warning.message for warning in computed.warnings)
+    stood_in = stand_ins(computed.warnings)
     return [
         Compared(
             figure=figure,
@@ -246,6 +247,7 @@ def _entries(found: ComparedDocument, id_: str, snapshot: CatalogSnapshot) -> li
             weights=str(echoed.get("precision", {}).get("weights", "")),
             output_tokens=float(echoed.get("workload", {}).get("output_tokens", 1.0)),
             warnings=warnings,
+            stand_ins=stood_in,
         )
         for figure in found.figures
     ]

@@ -57,6 +57,7 @@ def accuracy_document(found: Assessed, less: Assessed, packaged: Packaged) -> st
     """
     left_out = left_out_of(packaged.left_out or (), found.figures)
     parts = [_INTRODUCTION, *_against_targets(found.figures, left_out)]
+    parts += _by_what_is_known(left_out)
     parts += _saying_less(found.figures, less.figures)
     parts += _beside_former(left_out, packaged)
     parts += _beside_peers(found.figures, left_out, packaged)
@@ -90,6 +91,33 @@ def _against_targets(compared: Sequence[Compared], left_out: Sequence[Compared])
             *_held(unseen, target),
             *(_plain_cells(shipped) if unseen["figures"] else _held(shipped, target)),
         )
+    yield ""
+
+
+def _by_what_is_known(left_out: Sequence[Compared]) -> Iterator[str]:
+    """Whether intervals are wider where they should be: where others' constants stand in."""
+    yield "## Where engine and hardware are known, and where not"
+    yield ""
+    yield (
+        "A publication that is left out takes with it what only it measured. *Known* are figures "
+        "whose engine, kernels and hardware others measured as well; elsewhere those of similar "
+        "software and hardware stand in, which the estimate warns of, with wider intervals."
+    )
+    yield ""
+    yield from _header(
+        *("quantity", "known: figures", "median error", "p90", "inside", "width"),
+        *("others: figures", "median error", "p90", "inside", "width"),
+    )
+    for target in TARGETS:
+        covered = [entry for entry in left_out if target.covers(entry)]
+        known = summary([entry for entry in covered if not entry.stand_ins])
+        others = summary([entry for entry in covered if entry.stand_ins])
+        if covered:
+            yield _line(
+                target.name,
+                *(str(known["figures"]), *_plain_cells(known)),
+                *(str(others["figures"]), *_plain_cells(others)),
+            )
     yield ""
 
 

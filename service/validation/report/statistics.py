@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from service.core.explanation import EstimateWarning
 from service.estimation.measurements.compared import ComparedFigure
 from service.estimation.measurements.quantities import Kind
+
+#: What codes of warnings end with that speak of constants of others.
+_NOT_MEASURED = "_not_measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,8 @@ class Compared:
 
     ``configuration`` is the same for all documents of one source that ask the same;
     ``engine_class`` is "–" where nothing runs, ``output_tokens`` are those of a request [tokens],
-    ``warnings`` those of the estimate.
+    ``warnings`` those of the estimate, ``stand_ins`` codes of those that say that nobody measured
+    such software or hardware.
     """
 
     figure: ComparedFigure
@@ -34,11 +39,17 @@ class Compared:
     weights: str
     output_tokens: float = 1.0
     warnings: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
 
     @property
     def quantity(self) -> str:
         """Name of what was measured."""
         return self.figure.quantity
+
+
+def stand_ins(warnings: Iterable[EstimateWarning]) -> tuple[str, ...]:
+    """Codes of the warnings that others' constants stand in for what nobody measured."""
+    return tuple(one.code for one in warnings if one.code.endswith(_NOT_MEASURED))
 
 
 @dataclass(frozen=True, slots=True)
