@@ -6,7 +6,7 @@ document is made from the same types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypeVar
@@ -454,9 +454,7 @@ def _origins(entry: Entry[Any], untold: frozenset[str]) -> tuple[tuple[str, ...]
     """Sources of an entry's figures by id, and its assumed figures by who states them."""
     told = {name: origin for name, origin in entry.origins.items() if name not in untold}
     sources = {origin.source for origin in told.values() if origin.source}
-    fetched_from = entry.document.get("fetched_from")
-    if fetched_from is not None:
-        sources.add(fetched_from["id"])
+    sources |= {one["id"] for one in (entry.document.get("fetched_from"),) if one is not None}
     assumed: dict[str, list[str]] = {}
     for name, origin in sorted(told.items()):
         if origin.kind == "assumed":
@@ -480,21 +478,23 @@ def entry_provenance(
         }
         for name, origin in told.items()
     ]
-    named = sorted({o.source for o in told.values() if o.source})
-    known = [snapshot.sources[id_].document for id_ in named if id_ in snapshot.sources]
-    known += [one for one in (entry.document.get("fetched_from"),) if one is not None]
-    return {
-        "collection": collection,
-        "id": entry.id,
-        "figures": figures,
-        "sources": [
-            {
-                "id": source["id"],
-                "title": source["title"],
-                "publisher": source["publisher"],
-                "year": source["year"],
-                "url": source["url"],
-            }
-            for source in known
-        ],
-    }
+    named = {origin.source for origin in told.values() if origin.source}
+    sources = used_sources(snapshot, named, entry.document.get("fetched_from"))
+    return {"collection": collection, "id": entry.id, "figures": figures, "sources": sources}
+
+
+def used_sources(
+    snapshot: CatalogSnapshot, ids: Iterable[str], *others: Mapping[str, Any] | None
+) -> list[UsedSource]:
+    """The sources of these ids that the catalog has, by their ids, and others behind them."""
+    known = [snapshot.sources[id_].document for id_ in sorted(ids) if id_ in snapshot.sources]
+    return [
+        {
+            "id": source["id"],
+            "title": source["title"],
+            "publisher": source["publisher"],
+            "year": source["year"],
+            "url": source["url"],
+        }
+        for source in (*known, *filter(None, others))
+    ]

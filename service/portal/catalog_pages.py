@@ -12,7 +12,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
 from service.catalog.entries.specs import FIGURES
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.catalog.listing import Listing, entry_answer, list_entries
+from service.estimation.catalog.listing import Listing, list_entries, whole_entry_answer
 from service.estimation.catalog.offers import OfferQuery, list_offers
 from service.estimation.detail import SMALL
 from service.estimation.formatting import counted, gigabytes, number
@@ -134,6 +134,16 @@ class ShownFigure:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class ShownOpinion:
+    """What another source says of a figure, in words."""
+
+    meaning: str
+    value: str
+    verdict: str
+    source: str
+
+
 def catalog_page(snapshot: CatalogSnapshot) -> str:
     """What the catalog holds."""
     counts = [(id_, *words, len(snapshot.collection(id_))) for id_, words in COLLECTIONS.items()]
@@ -197,7 +207,7 @@ def entry_page(collection: str, id_: str, snapshot: CatalogSnapshot) -> str:
         If there is none of that id or name.
     """
     entry = snapshot.find(collection, id_)
-    answer = entry_answer(snapshot, collection, entry)
+    answer = whole_entry_answer(snapshot, collection, entry)
     sources = _sources(answer, snapshot)
     title, _ = COLLECTIONS[collection]
     facts = [
@@ -218,6 +228,8 @@ def entry_page(collection: str, id_: str, snapshot: CatalogSnapshot) -> str:
         facts=facts,
         address=answer.get("url", "") if collection == "sources" else "",
         figures=list(_figures(collection, answer)),
+        opinions=list(_opinions(collection, answer)),
+        unopposed=answer.get("no_second_opinion", ""),
         requirements=list(_requirements(answer)),
         offers=_offers(collection, entry.id, snapshot),
         fitting=_fitting(snapshot, entry.id) if collection == "accelerators" else None,
@@ -287,6 +299,20 @@ def _figures(collection: str, answer: Mapping[str, Any]) -> Iterator[ShownFigure
                 one["source"],
                 one.get("note", ""),
             )
+
+
+def _opinions(collection: str, answer: Mapping[str, Any]) -> Iterator[ShownOpinion]:
+    """What other sources state of an entry, and whether that is the same."""
+    for one in answer.get("second_opinions", ()):
+        if "kind" in one:
+            where = f" in {one['region']}" if "region" in one else ""
+            kind, dated = one["kind"].replace("-", " "), one["date"]
+            meaning, value = f"Price, {kind}{where}, {dated}", f"{one['value']:.2f} USD/h"
+        else:
+            spec = FIGURES[collection][one["figure"]]
+            meaning, value = spec.meaning, in_words(one["value"], spec.unit)
+        verdict = "the same, within 2 %" if one["agrees"] else one.get("reason", "differs")
+        yield ShownOpinion(meaning, value, verdict, one["source"])
 
 
 def _derived(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,12 @@ from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot
 from service.api.http.tables import as_csv, wants_csv
 from service.catalog.entries.references import UnknownReference
-from service.estimation.catalog.listing import Listing, entry_answer, list_entries
+from service.estimation.catalog.listing import (
+    Listing,
+    entry_answer,
+    list_entries,
+    whole_entry_answer,
+)
 from service.estimation.rejection import FieldError, Rejected
 
 router = Operations(prefix="/v1", tags=["catalog"])
@@ -196,7 +201,7 @@ def _add(collection: str) -> None:
             raise not_found(what, f"/v1/{collection}", unknown) from None
         former = snapshot.renamed.get(collection, {}).get(http.path_params["id"].casefold())
         headers = deprecation_headers([] if former is None else [former])
-        body = orjson.dumps(entry_answer(snapshot, collection, entry))
+        body = orjson.dumps(whole_entry_answer(snapshot, collection, entry))
         tag = entry_tag(entry.document, body)
         return confirmed_or(
             http, tag, lambda: Response(body, media_type="application/json", headers=headers)

@@ -14,7 +14,35 @@ from service.estimation.answers import Answer
 from service.estimation.catalog.answers import ModelFacts, RegionFigures
 
 
-class AcceleratorEntry(CatalogEntry):
+class SecondOpinion(Answer):
+    """A figure of an entry as another source states it. It never changes an estimate."""
+
+    figure: str
+    """Its unit is in its name."""
+    value: float
+    source: str
+    agrees: bool
+    """Whether it is within 2 % of the catalog's own figure."""
+    reason: NotRequired[str]
+    """Why it differs."""
+    region: NotRequired[str]
+    """Of a price, where it is asked."""
+    kind: NotRequired[Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]]
+    """Of a price, how the instance is rented."""
+    date: NotRequired[str]
+    """Of a price, its day, month or year."""
+
+
+class CheckedEntry(CatalogEntry):
+    """What entries have that are held against other sources; both are left out of lists."""
+
+    second_opinions: NotRequired[list[SecondOpinion]]
+    """What other sources state of it."""
+    no_second_opinion: NotRequired[str]
+    """Why no other source states its figures, where there is none."""
+
+
+class AcceleratorEntry(CheckedEntry):
     """A chip, card or module. Peaks are dense; unknown figures are left out."""
 
     name: str
@@ -31,7 +59,7 @@ class AcceleratorEntry(CatalogEntry):
     figures: dict[str, CatalogFigure]
 
 
-class PlatformEntry(CatalogEntry):
+class PlatformEntry(CheckedEntry):
     """A machine that holds accelerators, with what is stated for it by itself.
 
     What it lacks is as in the platform that it is like; figures are those of the machine without
@@ -173,7 +201,7 @@ class InstancePrice(CatalogFigure):
     region: NotRequired[str]
 
 
-class InstanceEntry(CatalogEntry):
+class InstanceEntry(CheckedEntry):
     """A machine with accelerators that a cloud provider rents out."""
 
     name: str

@@ -33,7 +33,7 @@ from service.api.http.state import current_snapshot, shared
 from service.catalog.database.importer import Change
 from service.catalog.database.own import is_own
 from service.catalog.entries.documents import CatalogInvalid, DocumentInvalid, canonical
-from service.estimation.catalog.listing import entry_answer
+from service.estimation.catalog.listing import whole_entry_answer
 from service.estimation.rejection import FieldError
 
 router = Operations(prefix="/v1", tags=["catalog"])
@@ -45,7 +45,7 @@ _BASED_ON = "Send If-Match with the ETag of the entry as you read it"
 _ALLOWED = "The key needs the scope catalog:write, or own:write for ids that begin with own/."
 
 #: Parts of an entry as it is read that are not of the entry itself.
-_ADDED = ("sources", "derived")
+_ADDED = ("sources", "derived", "second_opinions", "no_second_opinion")
 
 
 def _parameters(*, creates: bool) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def _add(collection: str) -> None:
         entry = snapshot.collection(collection).get(entry_id)
         if entry is None:  # it has been removed again meanwhile
             raise Problem("conflict", "somebody else removed the entry right afterwards")
-        body = orjson.dumps(entry_answer(snapshot, collection, entry))
+        body = orjson.dumps(whole_entry_answer(snapshot, collection, entry))
         headers = {"ETag": entry_tag(entry.document, body), **_NOT_KEPT, **applied}
         created = based_on is None
         if created:

@@ -11,9 +11,10 @@ import orjson
 
 from service.catalog.entries.entry import Entry
 from service.catalog.search import search
+from service.catalog.second_opinions import SecondOpinion, agrees, lone_because, second_opinions
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import Price
-from service.estimation.answers import entry_provenance
+from service.estimation.answers import entry_provenance, used_sources
 from service.estimation.catalog.answers import ModelFacts, RegionFigures
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.writing import written
@@ -89,6 +90,52 @@ def entry_answer(snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]) 
     if describe is not None:
         answer["derived"] = describe(entry)
     return answer
+
+
+def whole_entry_answer(
+    snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]
+) -> dict[str, Any]:
+    """A catalog entry as it is answered alone: with what other sources state of it."""
+    answer = entry_answer(snapshot, collection, entry)
+    told = [
+        _opinion_answer(one, stated)
+        for one in second_opinions(collection, entry.id)
+        if (stated := _stated(entry, one)) is not None and one.source in snapshot.sources
+    ]
+    if told:
+        answer["second_opinions"] = told
+        cited = {one["source"] for one in told} - {one["id"] for one in answer["sources"]}
+        answer["sources"] = [*answer["sources"], *used_sources(snapshot, cited)]
+    else:
+        reason = lone_because(collection, entry.id)
+        if reason is not None:
+            answer["no_second_opinion"] = reason
+    return answer
+
+
+def _opinion_answer(opinion: SecondOpinion, stated: float) -> dict[str, Any]:
+    same = agrees(stated, opinion.value)
+    answer = {
+        "figure": opinion.figure,
+        "value": opinion.value,
+        "source": opinion.source,
+        "agrees": same,
+    }
+    said = {
+        "reason": "" if same else opinion.reason,
+        "region": opinion.region,
+        "kind": opinion.kind,
+        "date": opinion.date,
+    }
+    return answer | {name: value for name, value in said.items() if value}
+
+
+def _stated(entry: Entry[Any], opinion: SecondOpinion) -> float | None:
+    """What the catalog itself says of the figure that an opinion is about; None if nothing."""
+    if opinion.kind:
+        price: Price | None = entry.value.prices.get(opinion.kind, {}).get(opinion.region or None)
+        return None if price is None else price.usd_per_hour
+    return _figure_value(entry, opinion.figure)
 
 
 def _model_facts(entry: Entry[Any]) -> ModelFacts:
