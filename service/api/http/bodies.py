@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ Asked = TypeVar("Asked", bound=Request)
 _DEEPEST = 32
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
@@ -37,7 +39,10 @@ async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) 
     try:
         request = parsed(model, body)
     except ValidationError as error:
-        raise validation_problem(error, model) from None
+        problem = validation_problem(error, model)
+        if problem.slug == "malformed-json":
+            problem = _malformed(http, body, problem.detail)
+        raise problem from None
     except Rejected as rejected:
         raise invalid(rejected.errors) from None
     return await with_hub_models(request, shared(http).hub)
@@ -56,7 +61,7 @@ async def read_json(http: HttpRequest, limit_bytes: int) -> Any:
         found = orjson.loads(body)
         refuse_repeated_keys(body)
     except orjson.JSONDecodeError as error:
-        raise Problem("malformed-json", str(error)) from None
+        raise _malformed(http, body, str(error)) from None
     except Rejected as rejected:
         raise invalid(rejected.errors) from None
     return found
@@ -74,11 +79,23 @@ async def _json_body(http: HttpRequest, limit_bytes: int) -> bytes:
         raise Problem("unsupported-media-type", f"the Content-Type {given}; send application/json")
     body = await read_body(http, limit_bytes)
     if is_too_deep(body):
-        raise Problem(
-            "malformed-json",
-            f"brackets do not match, or are nested more than {_DEEPEST} levels deep",
-        )
+        detail = f"brackets do not match, or are nested more than {_DEEPEST} levels deep"
+        raise _malformed(http, body, detail)
     return body
+
+
+def _malformed(http: HttpRequest, body: bytes, detail: str) -> Problem:
+    """The problem of a body that is no JSON, told by its encoding where that is why."""
+    coding = http.headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        return Problem(
+            "unsupported-media-type",
+            f"the Content-Encoding is {coding[:100]!r}; send the body as it is",
+            headers={"Accept-Encoding": "identity"},
+        )
+    if body.startswith(_BYTE_ORDER_MARKS):
+        detail = "the body starts with a byte order mark; send UTF-8 without one"
+    return Problem("malformed-json", detail)
 
 
 def is_too_deep(body: bytes) -> bool:

@@ -69,7 +69,7 @@ PROBLEM_TYPES = {
             "unsupported-media-type",
             415,
             "Unsupported type of body",
-            "Bodies must be JSON; send `Content-Type: application/json`.",
+            "Bodies must be JSON, and not compressed; send `Content-Type: application/json`.",
         ),
         ProblemType(
             "not-acceptable",

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from service.api.http.caching import confirmed_or_awaited, entity_tag
 from service.api.http.contract import outline
@@ -115,6 +115,9 @@ async def shape(http: HttpRequest, name: str) -> Response:
 @router.get("/docs/{name:path}")
 async def document(http: HttpRequest, name: str) -> Response:
     """A chapter of the documentation."""
+    meant = name.removesuffix("/")
+    if meant != name and meant in document_names():
+        return RedirectResponse(f"{'../' * name.count('/')}{meant}", 308)
     name = name.removesuffix(".md")
     if name not in document_names():
         raise Problem("not-found", "there is no such chapter; docs/index lists all of them")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +52,10 @@ def list_entries(snapshot: CatalogSnapshot, collection: str, listing: Listing) -
     Raises
     ------
     Rejected
-        If the cursor is not one that this listing gave out.
+        If the cursor is not one that this listing gave out, or nothing can be sorted as asked.
     """
     entries = snapshot.collection(collection)
+    everything = entries.values()
     if listing.text is not None:
         hits = search(snapshot, listing.text, (collection,), len(entries))
         entries = {hit.entry_id: entries[hit.entry_id] for hit in hits}
@@ -71,6 +72,8 @@ def list_entries(snapshot: CatalogSnapshot, collection: str, listing: Listing) -
     known.sort(key=lambda entry: entry.id)
     known.sort(key=rank, reverse=descending)
     unknown.sort(key=lambda entry: entry.id)
+    if not known and everything and all(rank(entry) is None for entry in everything):
+        raise Rejected([FieldError("/sort", _not_sortable(everything))])
     ordered = known + unknown
     start = _start(ordered, snapshot, listing)
     page = tuple(ordered[start : start + listing.limit])
@@ -196,8 +199,19 @@ def _sort_value(entry: Entry[Any], field: str) -> Any:
     return value if isinstance(value, int | float) else _figure_value(entry, field)
 
 
+def _not_sortable(entries: Iterable[Entry[Any]]) -> str:
+    """Why entries cannot be sorted by what none of them has, with what they can be sorted by."""
+    names = {
+        name
+        for entry in entries
+        for name in (*entry.document, *(entry.document.get("figures") or {}))
+        if _sort_value(entry, name) is not None
+    }
+    return f"no entry has this as a text or number (some have: {', '.join(sorted(names))})"
+
+
 def _figure_value(entry: Entry[Any], field: str) -> float | None:
-    stated = (entry.document.get("figures") or {}).get(field)
+    stated = (entry.document.get("figures") or {}).get(field, entry.document.get(field))
     newest = stated[-1] if isinstance(stated, list) and stated else stated
     value = newest.get("value") if isinstance(newest, Mapping) else newest
     return float(value) if isinstance(value, int | float) else None

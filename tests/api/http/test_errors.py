@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import codecs
+import gzip
 import json
 
 import httpx
@@ -193,6 +195,20 @@ async def test_bodies_of_another_type_are_refused(client):
     response = await client.post(PATH, content=b"{}")
     problem(response, 415)
     assert response.json()["detail"] == "the Content-Type is missing; send application/json"
+
+
+@pytest.mark.parametrize("path", [PATH, "/v1/plans/site"])
+async def test_bodies_in_another_encoding_are_refused_as_such(client, path):
+    body = json.dumps(MAIN).encode()
+    headers = {"Content-Type": "application/json"}
+    compressed = await client.post(
+        path, content=gzip.compress(body), headers={**headers, "Content-Encoding": "gzip"}
+    )
+    assert "'gzip'" in problem(compressed, 415)["detail"]
+    assert compressed.headers["accept-encoding"] == "identity"
+    for marked in (body.decode().encode("utf-16"), codecs.BOM_UTF8 + body):
+        response = await client.post(path, content=marked, headers=headers)
+        assert "byte order mark" in problem(response, 422)["detail"]
 
 
 async def test_errors_of_validators_say_what_is_wrong_and_no_more(client):

@@ -79,6 +79,10 @@ async def test_claims_are_recomputed_in_words(client):
 
 
 async def test_links_between_documents_lead_to_pages(client):
+    for chapter in ("/docs/methodology", "/docs/how-to/teach"):
+        slashed = await client.get(f"{chapter}/", follow_redirects=True)
+        assert slashed.url.path == chapter
+        assert slashed.status_code == 200
     text = (await client.get("/docs/methodology")).text
     assert 'href="../docs/nomenclature"' in text
     assert ".md" not in "".join(re.findall(r'href="(?!http)([^"]*)"', text))
