@@ -139,9 +139,9 @@ class Accelerator:
     platform: Platform = field(default=ALONE, metadata=FIGURE)
     power_limit_w: Number = field(default=inf, metadata=FIGURE)
     clock_ratio: Number = field(default=1.0, metadata=FIGURE)
-    vector_lane_count: float | None = field(default=None, metadata=ALIKE)
+    vector_lane_count: Number | None = field(default=None, metadata=FIGURE)
     memory_technology: str = field(default="", metadata=NAME)
-    core_count: float | None = field(default=None, metadata=ALIKE)
+    core_count: Number | None = field(default=None, metadata=FIGURE)
 
     @property
     def most_power_w(self) -> Number | None:

@@ -7,7 +7,9 @@ optimizer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from service.core.architecture.sharding import stage_layers
@@ -42,7 +44,7 @@ from service.core.performance.training.traffic import (
     tier_traffic_bytes,
     update_s,
 )
-from service.core.performance.training.work import TrainingWork, training_work
+from service.core.performance.training.work import TrainingWork, by_lanes, training_work
 from service.core.performance.work import RankWork
 
 #: Backward attention beside forward: five matrix products instead of two.
@@ -203,10 +205,10 @@ def training_step(
     """
     parallelism = deployment.parallelism
     model, structural = (deployment.architecture, deployment.precision), settings.structural
-    lanes = deployment.accelerator.vector_lane_count
-    work = training_work(*model, parallelism.of_layers, structural, lanes)
+    filled = partial(training_work, *model, parallelism.of_layers, structural)
+    work = filled()
     state = stage_state(*model, parallelism, structural, 0, wide_tables=False)
-    micro = _micro_batch(deployment, settings, micro_batch, work, calibration)
+    micro = _micro_batch(deployment, settings, micro_batch, work, filled, calibration)
     steps, stages = settings.gradient_accumulation_steps, parallelism.pipeline
     # A rank computes its stage's share of every micro-batch.
     share = steps / stages
@@ -326,6 +328,7 @@ def _micro_batch(
     settings: TrainingSettings,
     batch: MicroBatch,
     work: TrainingWork,
+    filled: Callable[[float | None], TrainingWork],
     calibration: TrainingCalibration,
 ) -> MicroBatchTime:
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
@@ -338,11 +341,12 @@ def _micro_batch(
     def part(chosen: RankWork) -> StepTime:
         return step_time(chosen, load, accelerator, parallelism, calibration.performance)
 
+    lanes = accelerator.vector_lane_count
     products, attention = part(work.products), part(work.attention)
     recipe = scaling_of(work.matrix_precision, settings.scaling)
     products_s = (
         products.work_s
-        * work.filled_ratio
+        * by_lanes(lanes, lambda one: filled(one).filled_ratio)
         * scaled_products_ratio(
             recipe, work.narrow_ratio, calibration.scaled_sums_ratio, accelerator
         )
@@ -361,7 +365,11 @@ def _micro_batch(
         passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
     matrix_s = products_s * (passes + product_again + adapters_ratio)
     wider = work.attention_slowdown(accelerator)
-    forward_attention_s = part(work.filled_attention).work_s * wider
+
+    def attended_s(one: float | None) -> Number:
+        return (attention if one is None else part(filled(one).filled_attention)).work_s
+
+    forward_attention_s = by_lanes(lanes, attended_s) * wider
     backward = ATTENTION_BACKWARD if settings.trains else 0.0
     attention_s = forward_attention_s * (1.0 + backward + attention_again)
 

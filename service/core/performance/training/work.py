@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
+
+import numpy as np
 
 from service.core.architecture.model import (
     Attention,
@@ -18,7 +21,7 @@ from service.core.architecture.model import (
 from service.core.architecture.sharding import kv_heads, rank_elements, rank_shape
 from service.core.architecture.tensors import Shard, TensorClass
 from service.core.deployment import Accelerator, Parallelism, Precision
-from service.core.elementwise import Number
+from service.core.elementwise import Number, where
 from service.core.memory.training.activations import layer_savings
 from service.core.memory.training.adapters import LOW_RANK, is_adapted
 from service.core.memory.training.settings import TrainingSettings
@@ -194,6 +197,24 @@ def training_work(
         token_copies=work.exchanges_bytes_per_token
         / (architecture.hidden_size * work.activation_bytes),
     )
+
+
+def by_lanes(lanes: Number | None, found: Callable[[float | None], Number]) -> Number:
+    """A figure that differs with the lanes of vectors, for each accelerator of a stack.
+
+    Parameters
+    ----------
+    lanes
+        As of :class:`~service.core.deployment.Accelerator`; in stacks NaN where nobody says.
+    found
+        The figure with so many lanes.
+    """
+    if not isinstance(lanes, np.ndarray):
+        return found(lanes)
+    figure = found(None)
+    for each in np.unique(lanes[np.isfinite(lanes)]):
+        figure = where(lanes == each, found(float(each)), figure)
+    return figure
 
 
 def _attention_precision(precision: Precision, settings: TrainingSettings) -> str:
