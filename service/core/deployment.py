@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture, Task
 from service.core.backends import Backend
-from service.core.elementwise import Number, minimum
+from service.core.elementwise import Number, Truth, minimum
 from service.core.engine_defaults import UsageContext
 from service.core.engines import USUAL_ENGINE, release_key
 from service.core.hardware import Hardware
@@ -184,8 +184,8 @@ class Region:
     adpe_kgsbeq_per_kwh: Interval | None = None
     wet_bulb_celsius: Interval | None = None
     electricity_usd_per_kwh: Interval | None = None
-    pue_stood_in: bool = False
-    wue_stood_in: bool = False
+    pue_stood_in: Truth = False
+    wue_stood_in: Truth = False
 
 
 #: How requests come where no rate is given: one for each that is answered, or all at the same time.

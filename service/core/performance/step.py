@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -98,14 +98,15 @@ class StepTime:
 
     def slowed(self, ratio: Number) -> StepTime:
         """The same work in a multiple of the time."""
-        return replace(
-            self,
+        return StepTime(
             total_s=self.total_s * ratio,
             work_s=self.work_s * ratio,
             compute_s=self.compute_s * ratio,
             compute_bound_s=self.compute_bound_s * ratio,
             interconnect_s=self.interconnect_s * ratio,
             overhead_s=self.overhead_s * ratio,
+            flops=self.flops,
+            memory_bytes=self.memory_bytes,
             narrowing_s=self.narrowing_s * ratio,
         )
 
@@ -188,9 +189,8 @@ class RankSteps:
         sequences = load.prefill_sequences + load.decode_sequences
         flops = tokens * self.token_flops + sequences * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
-        other_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.sequence_bytes
-        memory_bytes = other_bytes
-        memory_s: Number = other_bytes / self.bytes_per_s
+        memory_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.sequence_bytes
+        memory_s: Number = memory_bytes / self.bytes_per_s
         # Compute and memory time of each operator [s].
         operators: list[tuple[Number, Number]] = []
         for costs, sizes, rows in (

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.deployment import Accelerator, Region
-from service.core.elementwise import FloatArray
+from service.core.elementwise import Truth, where
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
 from service.core.interval import Interval, exact
 from service.core.platform import Site
+from service.core.search.rows import picked
 
 #: Withdrawals of water over supply from which Aqueduct 4.0 calls the stress high.
 _SCARCE_RATIO = 0.4
@@ -45,31 +46,59 @@ def in_regions(
         PUE and WUE of where each row's machines usually stand, for regions that state none.
     """
     rows = len(np.atleast_1d(it_energy_kwh.value))
-    figures = [
-        read(
-            footprint(
-                it_energy_kwh,
-                accelerator_hours,
-                None,
-                in_usual_site(region, site),
-                infrastructure,
-                made,
-            )
-        )
-        for region in regions
-    ]
-    return {name: _by_row([each[name] or UNKNOWN for each in figures], rows) for name in figures[0]}
+    each = np.repeat(np.arange(rows), len(regions))
+    return in_places(
+        picked(it_energy_kwh, each),
+        picked(accelerator_hours, each),
+        picked(made, each),
+        at_places(stacked(regions), np.tile(np.arange(len(regions)), rows)),
+        infrastructure,
+        read,
+        picked(site, each),
+    )
+
+
+def in_places(
+    it_energy_kwh: Interval,
+    accelerator_hours: Interval,
+    made: Making,
+    places: Region,
+    infrastructure: Infrastructure,
+    read: Callable[[Footprint], dict[str, Interval | None]],
+    site: Site | None = None,
+) -> dict[str, Interval]:
+    """Figures of footprints of rows that each stand in a place of their own.
+
+    Parameters as for :func:`in_regions`, but for ``places``, with an element a row.
+    """
+    usual = in_usual_site(places, site)
+    found = footprint(it_energy_kwh, accelerator_hours, None, usual, infrastructure, made)
+    rows = np.shape(it_energy_kwh.value)
+    return {name: _filled(figure or UNKNOWN, rows) for name, figure in read(found).items()}
+
+
+def _filled(figure: Interval, rows: tuple[int, ...]) -> Interval:
+    """A figure with an element a row, even where it is the same for all of them."""
+    return Interval(*(np.broadcast_to(getattr(figure, end), rows) for end in _ENDS))
 
 
 def in_usual_site(region: Region, site: Site | None) -> Region:
-    """A region with PUE and WUE of the usual site, where it states none of its own."""
-    if site is None or not (region.pue_stood_in or region.wue_stood_in):
+    """A region, or a stack of them, with PUE and WUE of the usual site where it states none."""
+    if site is None or not np.any(region.pue_stood_in | region.wue_stood_in):
         return region
     return replace(
         region,
-        pue_ratio=site.pue_ratio if region.pue_stood_in else region.pue_ratio,
-        wue_l_per_kwh=site.wue_l_per_kwh if region.wue_stood_in else region.wue_l_per_kwh,
+        pue_ratio=_either(region.pue_stood_in, site.pue_ratio, region.pue_ratio),
+        wue_l_per_kwh=_either(
+            region.wue_stood_in, site.wue_l_per_kwh or UNKNOWN, region.wue_l_per_kwh or UNKNOWN
+        ),
     )
+
+
+def _either(first: Truth, one: Interval, other: Interval) -> Interval:
+    """One figure or another, element by element."""
+    pairs = ((getattr(one, end), getattr(other, end)) for end in _ENDS)
+    return Interval(*(where(first, *pair) for pair in pairs))
 
 
 def stacked(regions: Sequence[Region]) -> Region:
@@ -89,6 +118,27 @@ def stacked(regions: Sequence[Region]) -> Region:
         wue_l_per_kwh=column("wue_l_per_kwh"),
         ewif_l_per_kwh=column("ewif_l_per_kwh"),
         water_stress_ratio=column("water_stress_ratio"),
+        pue_stood_in=np.array([region.pue_stood_in for region in regions]),
+        wue_stood_in=np.array([region.wue_stood_in for region in regions]),
+    )
+
+
+def at_places(regions: Region, which: NDArray[np.intp]) -> Region:
+    """Some regions of a stack, in the order of the given positions; as often as they are given."""
+    return replace(
+        regions,
+        **{
+            name: picked(getattr(regions, name), which)
+            for name in (
+                "grid_gco2e_per_kwh",
+                "pue_ratio",
+                "wue_l_per_kwh",
+                "ewif_l_per_kwh",
+                "water_stress_ratio",
+                "pue_stood_in",
+                "wue_stood_in",
+            )
+        },
     )
 
 
@@ -132,15 +182,3 @@ def _of_offers(figures: Sequence[Interval], offer: NDArray[np.intp]) -> Interval
     return Interval(
         *(np.array([float(getattr(one, end)) for one in figures])[offer] for end in _ENDS)
     )
-
-
-def _by_row(figures: Sequence[Interval], rows: int) -> Interval:
-    """Figures of regions, each an array of rows, as one array by row, then region."""
-
-    def joined(end: str) -> FloatArray:
-        columns = np.empty((rows, len(figures)))
-        for index, one in enumerate(figures):
-            columns[:, index] = getattr(one, end)
-        return columns.ravel()
-
-    return Interval(joined("value"), joined("low"), joined("high"))

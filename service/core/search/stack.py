@@ -144,9 +144,13 @@ class Stacks(Generic[Chosen]):
 
 
 def _unpacking(option: Option) -> Mapping[str, Number]:
-    """The peak of the units that unpack weights, where the engine keeps them busy with that."""
-    peak = option.accelerator.peak_flops_per_s.get("fp32")
-    return {} if peak is None or not option.engine.unpacking_operations else {"fp32": peak}
+    """The peak of the units that unpack weights, where the engine keeps them busy with that.
+
+    Units of which nobody says how fast they are slow nothing down.
+    """
+    if not option.engine.unpacking_operations:
+        return {}
+    return {"fp32": option.accelerator.peak_flops_per_s.get("fp32", inf)}
 
 
 def _bare(option: Chosen, infrastructure: Infrastructure) -> Chosen:
@@ -298,7 +302,13 @@ def taken(stack: Value, rows: NDArray[np.intp]) -> Value:
     return together
 
 
+#: Classes of what is the same for all values of a stack.
+_SHARED = frozenset({float, int, bool, str, type(None)})
+
+
 def _taken(figure: Any, rows: NDArray[np.intp]) -> Any:
+    if figure.__class__ in _SHARED:
+        return figure
     if isinstance(figure, np.ndarray):
         return figure[rows]
     if isinstance(figure, Interval):

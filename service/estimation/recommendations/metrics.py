@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.deployment import Region
 from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval
-from service.core.search.regions import in_regions, making_of_rows, site_of_rows
+from service.core.search.regions import at_places, in_places, making_of_rows, site_of_rows
 from service.core.search.rows import taken
 from service.estimation.recommendations.search_context import SearchContext
 
@@ -76,64 +74,61 @@ class Units:
     least: FloatArray
 
 
-def metrics_in_regions(
+def metrics_in_places(
     rows: MetricRows,
     usd_per_hour: FloatArray,
     metered_usd_per_kwh: FloatArray,
-    regions: Sequence[Region],
+    region: NDArray[np.intp],
     context: SearchContext,
     units: Units,
 ) -> tuple[ImpactTotals, FloatArray, FloatArray]:
-    """Totals, metrics and spreads of candidates in regions, by row, then region.
+    """Totals, metrics and spreads of candidates that each stand in a region.
 
     Parameters
     ----------
     rows, usd_per_hour
-        Candidates, and the price of all accelerators of each [USD/h]: one row a candidate, one
-        column a region, or one for all of them.
+        Candidates, and the price of all accelerators of each [USD/h].
     metered_usd_per_kwh
-        Price of the facility's electricity that comes on top, likewise [USD/kWh].
-    regions, context
-        Where they stand, and what stands around accelerators.
+        Price of the facility's electricity that comes on top [USD/kWh].
+    region
+        Where each stands, by positions in the context.
+    context
+        The regions, and what stands around accelerators.
     units
         What figures of a unit of work are multiplied by.
     """
-    impacts = _impacts(rows, regions, context)
-    count = len(rows.offer)
-    hours = (rows.accelerator_hours / rows.accelerators).reshape(count, 1)
+    impacts = _impacts(rows, region, context)
+    hours = rows.accelerator_hours / rows.accelerators
     facility_kwh = np.asarray(impacts["facility_kwh"].value)
-    drawn = facility_kwh.reshape(count, len(regions)) * metered_usd_per_kwh
-    usd = np.broadcast_to(hours * usd_per_hour, (count, len(regions))) + drawn
-    many = rows.taken(np.repeat(np.arange(count), len(regions)))
     totals = ImpactTotals(
         carbon_g=np.asarray(impacts["carbon_g"].value),
         water_l=np.asarray(impacts["water_l"].value),
-        usd=usd.ravel(),
+        usd=hours * usd_per_hour + facility_kwh * metered_usd_per_kwh,
         facility_kwh=facility_kwh,
     )
     metrics = (
-        many.filled,
-        many.seconds,
+        rows.filled,
+        rows.seconds,
         totals.carbon_g * units.carbon,
         np.asarray(impacts["stressed_l"].value) * units.water,
         totals.usd * units.cost,
         facility_kwh * units.energy,
     )
     spreads = (
-        many.memory_spread,
-        many.seconds_spread,
+        rows.memory_spread,
+        rows.seconds_spread,
         _spread(impacts["carbon_g"]),
         _spread(impacts["stressed_l"]),
-        np.ones(len(many.offer)),
+        np.ones(len(rows.offer)),
         _spread(impacts["facility_kwh"]),
     )
     return totals, np.column_stack(metrics), np.column_stack(spreads)
 
 
 def _impacts(
-    rows: MetricRows, regions: Sequence[Region], context: SearchContext
+    rows: MetricRows, region: NDArray[np.intp], context: SearchContext
 ) -> dict[str, Interval]:
-    """Carbon, water and energy of a unit of work, by row, then region."""
+    """Carbon, water and energy of a unit of work, of each row where it stands."""
 
     def read(one: Footprint) -> dict[str, Interval | None]:
         return {
@@ -147,9 +142,9 @@ def _impacts(
     kwh = _within_spread(rows.it_wh / _WH_PER_KWH, rows.it_wh_spread)
     hours = _within_spread(rows.accelerator_hours, rows.accelerator_hours_spread)
     made = making_of_rows(context.embodied_kgco2e, rows.offer, around)
-    values = [entry.value for entry in context.accelerators]
-    site = site_of_rows(values, rows.offer)
-    return in_regions(kwh, hours, made, regions, around, read, site)
+    site = site_of_rows([entry.value for entry in context.accelerators], rows.offer)
+    places = at_places(context.stacked_regions, region)
+    return in_places(kwh, hours, made, places, around, read, site)
 
 
 def _within_spread(value: FloatArray, spread: FloatArray) -> Interval:

@@ -21,7 +21,7 @@ from service.estimation.recommendations.limits import (
     CandidateFigures,
     LimitCheck,
 )
-from service.estimation.recommendations.metrics import MetricRows, Units, metrics_in_regions
+from service.estimation.recommendations.metrics import MetricRows, Units, metrics_in_places
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.search_context import SearchContext
 
@@ -182,23 +182,23 @@ def _in_least_places(
     of_water
         Whether that is least water rather than least carbon.
     """
-    regions, count = context.region_values(), len(rows.offer)
+    regions, count = context.region_values, len(rows.offer)
     per_kwh = np.array([_water_per_kwh(one) if of_water else _gco2e(one) for one in regions])
     found = _InPlaces(*(np.full(count, np.nan) for _ in range(3)))
-    free = np.zeros((1, 1))
     for at in np.unique(rows.offer):
         mine = np.flatnonzero(rows.offer == at)
         open_to = np.flatnonzero(context.placeable[at])
         place = int(open_to[np.argmin(per_kwh[open_to])]) if len(open_to) else 0
-        some = rows.taken(mine)
+        some, there = rows.taken(mine), np.full(len(mine), place)
+        free = np.zeros(len(mine))
         with np.errstate(invalid="ignore"):
             # Runs that never end take all there is.
-            totals, _, _ = metrics_in_regions(some, free, free, [regions[place]], context, units)
+            totals, _, _ = metrics_in_places(some, free, free, there, context, units)
         found.carbon_g[mine], found.water_l[mine] = totals.carbon_g, totals.water_l
         prices = context.prices
         if context.sites.own[place]:
             kw = totals.facility_kwh / (some.accelerator_hours / some.accelerators)
-            metered = prices.metered_usd_per_kwh(some.offer, np.array([place]))[:, 0] * kw
+            metered = prices.metered_usd_per_kwh(some.offer, there) * kw
             found.usd_per_hour[mine] = metered + prices.owned(some.offer, some.accelerators)[0]
         else:
             found.usd_per_hour[mine] = prices.usd_per_hour(

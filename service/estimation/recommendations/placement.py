@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.deployment import Region
 from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import footprint
 from service.core.interval import exact
@@ -24,7 +23,6 @@ from service.core.search.ranking import shortlist
 from service.core.search.regions import (
     in_usual_site,
     scarce_water,
-    stacked,
 )
 from service.core.search.rows import LeftOut, joined, taken
 from service.core.search.workloads import METRICS
@@ -38,7 +36,7 @@ from service.estimation.recommendations.limits import OFFERED
 from service.estimation.recommendations.metrics import (
     MetricRows,
     Units,
-    metrics_in_regions,
+    metrics_in_places,
 )
 from service.estimation.recommendations.search import Search
 from service.estimation.recommendations.search_context import (
@@ -54,6 +52,9 @@ TOLERANCE_RATIO = 0.1
 #: and of all.
 _KEPT_OF_GROUP = 40
 _KEPT_OF_ALL = 400
+
+#: Candidates in places that are compared at once; bounds memory.
+_JUDGED_AT_ONCE = 200_000
 
 #: Stands for an unknown price where candidates are compared: dearer than any known one.
 _UNKNOWN_COST = 1e12
@@ -167,17 +168,26 @@ def place_candidates(
     PlacedCandidates
         Empty if nothing meets the limits.
     """
-    values = context.region_values()
-    scarce = scarce_water(values)
-    factors = _per_kwh(values, context)
+    scarce = scarce_water(context.region_values)
+    factors = _per_kwh(context)
     known: NDArray[np.bool_] = np.all(np.isfinite(factors), axis=1)
     excluded.of_places()
     pool = _pool(candidate_sets)
     per_offer = np.bincount(pool.metrics.offer, minlength=len(context.accelerators))
     has_region = np.zeros(len(context.accelerators), dtype=bool)
     parts: list[_Part] = []
+    standing: list[_Standing] = []
     combined = 0
-    for group in region_groups(context):
+
+    def judge() -> None:
+        """Compare what was combined so far where it stands, and keep what may be chosen."""
+        placed = _within_limits(candidate_sets, pool, joined(_Standing, standing), context, units)
+        for rows in np.split(np.arange(len(placed.group)), _ends(placed.group)):
+            part = placed.taken(rows)
+            parts.append(part.taken(_shortlist(part, scarce, weights, units, _KEPT_OF_GROUP)))
+        standing.clear()
+
+    for number, group in enumerate(region_groups(context)):
         regions = group.regions[known[group.regions]]
         placeable = int(per_offer[group.placeable].sum())
         if not len(regions) or not placeable:
@@ -190,10 +200,13 @@ def place_candidates(
             local = context.prices.owning.electricity_usd_per_kwh[regions]
             judged = np.column_stack((judged, np.nan_to_num(local, nan=_UNKNOWN_COST)))
         chosen = regions[front(judged, TOLERANCE_RATIO)]
-        placed = _place_in_group(
-            candidate_sets, pool, chosen, len(regions), group, values, context, units
+        standing.append(
+            _in_group(candidate_sets, pool, chosen, len(regions), number, group, context)
         )
-        parts.append(placed.taken(_shortlist(placed, scarce, weights, units, _KEPT_OF_GROUP)))
+        if sum(len(one.at) for one in standing) >= _JUDGED_AT_ONCE:
+            judge()
+    if standing:
+        judge()
     nowhere = int(per_offer[np.logical_not(has_region)].sum())
     if nowhere:
         excluded.without_threshold(OFFERED, nowhere)
@@ -204,15 +217,13 @@ def place_candidates(
 class _Pool:
     """Rows of all models that are within the limits of no place, below one another.
 
-    ``worthwhile`` are those that none with the same accelerator beats at any price; ``ends`` is
-    where each model's rows end.
+    ``worthwhile`` are those that none with the same accelerator beats at any price.
     """
 
     metrics: MetricRows
     row: NDArray[np.intp]
     model: NDArray[np.intp]
     worthwhile: NDArray[np.bool_]
-    ends: NDArray[np.intp]
 
 
 def _pool(candidate_sets: Sequence[CandidateSet]) -> _Pool:
@@ -223,8 +234,22 @@ def _pool(candidate_sets: Sequence[CandidateSet]) -> _Pool:
         np.concatenate([one.row_indices for one in candidate_sets]),
         np.repeat(np.arange(len(candidate_sets), dtype=np.intp), counts),
         np.concatenate([_unbeaten_at_any_price(table) for table in tables]),
-        np.cumsum(counts),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Rows of the pool, each in a region, with the price of an hour and what that pays for.
+
+    ``group`` is the number of the group of regions, ``own`` says where hardware is one's own.
+    """
+
+    at: NDArray[np.intp]
+    region: NDArray[np.intp]
+    group: NDArray[np.intp]
+    own: NDArray[np.bool_]
+    fixed_usd_per_hour: FloatArray
+    held: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +266,7 @@ class _Part:
     row: NDArray[np.intp]
     offer: NDArray[np.intp]
     region: NDArray[np.intp]
+    group: NDArray[np.intp]
 
     def taken(self, rows: NDArray[Any]) -> _Part:
         """The given rows only."""
@@ -268,7 +294,9 @@ def _joined(
     idle = kept.held > kept.accelerators
     columns = (_comparable(kept.metrics), kept.held, 1.0 * scarce[kept.region], 1.0 * idle)
     best = kept.taken(front(np.column_stack(columns), TOLERANCE_RATIO))
-    columns_of_best = {field.name: getattr(best, field.name) for field in fields(best)}
+    columns_of_best = {
+        field.name: getattr(best, field.name) for field in fields(best) if field.name != "group"
+    }
     return PlacedCandidates(
         **columns_of_best, units=units, combined=combined, configurations=configurations
     )
@@ -284,19 +312,18 @@ def _shortlist(
     )
 
 
-def _place_in_group(
+def _in_group(
     candidate_sets: Sequence[CandidateSet],
     pool: _Pool,
     region_indices: NDArray[np.intp],
     places: int,
+    number: int,
     group: RegionGroup,
-    values: Sequence[Region],
     context: SearchContext,
-    units: Units,
-) -> _Part:
-    """All models in one group of regions, within the limits of place and price."""
+) -> _Standing:
+    """All models in one group of regions, within the limits of price where rent is all of it."""
     at = np.flatnonzero(group.placeable[pool.metrics.offer])
-    limited = any(one.table.price_limited for one in candidate_sets)
+    limited = _price_limited(candidate_sets)
     if not limited:
         # With a limit all are priced, so that what it excludes is counted in full.
         at = at[pool.worthwhile[at]]
@@ -311,47 +338,75 @@ def _place_in_group(
                 candidate_sets,
             )
         at, fixed, held = at[affordable], fixed[affordable], held[affordable]
-    regions = [values[one] for one in region_indices]
-    metered = context.prices.metered_usd_per_kwh(pool.metrics.offer[at], region_indices)
-    rows_at = pool.metrics.taken(at)
-    totals, metrics, spreads = metrics_in_regions(
-        rows_at, fixed[:, np.newaxis], metered, regions, context, units
+    each = np.repeat(np.arange(len(at)), len(region_indices))
+    return _Standing(
+        at[each],
+        np.tile(region_indices, len(at)),
+        np.full(len(each), number),
+        np.full(len(each), group.own),
+        fixed[each],
+        held[each],
     )
-    placed, each = np.repeat(at, len(regions)), np.repeat(np.arange(len(at)), len(regions))
-    hours = (rows_at.accelerator_hours / rows_at.accelerators)[each]
-    hourly = totals.usd / hours
-    found = np.arange(len(placed))
-    if limited and group.own:
-        # What they draw depends on the place, and so does the price of an hour.
-        found = found[
-            _by_model(
-                pool,
-                placed,
-                lambda one, rows, mine: one.within_price(rows, hourly[mine], 1),
-                candidate_sets,
-            )
-        ]
+
+
+def _price_limited(candidate_sets: Sequence[CandidateSet]) -> bool:
+    return any(one.table.price_limited for one in candidate_sets)
+
+
+def _within_limits(
+    candidate_sets: Sequence[CandidateSet],
+    pool: _Pool,
+    standing: _Standing,
+    context: SearchContext,
+    units: Units,
+) -> _Part:
+    """What is within the limits of place and price where it stands."""
+    rows = pool.metrics.taken(standing.at)
+    fixed = standing.fixed_usd_per_hour
+    metered = context.prices.metered_usd_per_kwh(rows.offer, standing.region)
+    totals, metrics, spreads = metrics_in_places(
+        rows, fixed, metered, standing.region, context, units
+    )
+    hourly = totals.usd / (rows.accelerator_hours / rows.accelerators)
+    found = np.arange(len(rows.offer))
+    if _price_limited(candidate_sets):
+        # What they draw depends on the place, and so does the price of an hour of one's own.
+        own = np.flatnonzero(standing.own)
+        within = np.logical_not(standing.own)
+        within[own] = _by_model(
+            pool,
+            standing.at[own],
+            lambda one, rows, mine: one.within_price(rows, hourly[own[mine]], 1),
+            candidate_sets,
+        )
+        found = found[within]
     found = found[
         _by_model(
             pool,
-            placed[found],
+            standing.at[found],
             lambda one, rows, mine: one.within_region(rows, taken(totals, found[mine])),
             candidate_sets,
         )
     ]
-    rows = placed[found]
+    at = standing.at[found]
     return _Part(
         metrics[found],
         spreads[found],
-        pool.metrics.accelerators[rows],
-        held[each[found]],
+        rows.accelerators[found],
+        standing.held[found],
         hourly[found],
-        fixed[each[found]],
-        pool.model[rows],
-        pool.row[rows],
-        pool.metrics.offer[rows],
-        np.tile(region_indices, len(at))[found],
+        fixed[found],
+        pool.model[at],
+        pool.row[at],
+        rows.offer[found],
+        standing.region[found],
+        standing.group[found],
     )
+
+
+def _ends(group: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where the rows of one group of regions end and those of the next begin."""
+    return np.flatnonzero(np.diff(group)) + 1
 
 
 def _paid_for(
@@ -372,17 +427,17 @@ def _by_model(
     within: Callable[[CandidateSet, NDArray[np.intp], NDArray[np.intp]], NDArray[np.bool_]],
     candidate_sets: Sequence[CandidateSet],
 ) -> NDArray[np.bool_]:
-    """Which rows of the pool, in its order, are within the limits of their models."""
+    """Which rows of the pool are within the limits of their models."""
     found = np.zeros(len(at), dtype=bool)
-    ends = np.searchsorted(at, pool.ends)
+    models = pool.model[at]
     for model, candidates in enumerate(candidate_sets):
-        mine = np.arange(ends[model - 1] if model else 0, ends[model])
+        mine = np.flatnonzero(models == model)
         if len(mine):
             found[mine] = within(candidates, pool.row[at[mine]], mine)
     return found
 
 
-def _per_kwh(regions: Sequence[Region], context: SearchContext) -> FloatArray:
+def _per_kwh(context: SearchContext) -> FloatArray:
     """Operational carbon, water weighted by stress, and energy of a kWh of IT energy; NaN unknown.
 
     By region, as often as there are sites in which the accelerators' machines usually stand.
@@ -390,10 +445,10 @@ def _per_kwh(regions: Sequence[Region], context: SearchContext) -> FloatArray:
     sites = {entry.value.platform.site: None for entry in context.accelerators}
     found: list[FloatArray] = []
     for site in sites:
-        every = stacked([in_usual_site(region, site) for region in regions])
+        every = in_usual_site(context.stacked_regions, site)
         one = footprint(exact(1.0), None, None, every, context.infrastructure)
         found += [
-            np.full(len(regions), np.nan) if figure is None else np.asarray(figure.value)
+            np.full(len(context.regions), np.nan) if figure is None else np.asarray(figure.value)
             for figure in (
                 one.operational_location_gco2e,
                 one.water_stress_weighted_l,

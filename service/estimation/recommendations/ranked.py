@@ -27,7 +27,7 @@ from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority
 from service.core.years import HOURS_PER_MONTH
 from service.estimation.formatting import duration
 from service.estimation.recommendations.answers import Agreement, ChoiceRobustness, ComparedMetric
-from service.estimation.recommendations.metrics import metrics_in_regions
+from service.estimation.recommendations.metrics import metrics_in_places
 from service.estimation.recommendations.placement import PlacedCandidates
 from service.estimation.recommendations.places import is_cloud
 from service.estimation.recommendations.search import Search
@@ -98,8 +98,7 @@ class RankedCandidates:
         self.context = search.context
         self.metrics, self.spreads = found.metrics.copy(), found.spreads.copy()
         self.weights, self.least = weights, found.units.least
-        self._regions = search.context.region_values()
-        self._scarce = scarce_water(self._regions)[found.region]
+        self._scarce = scarce_water(search.context.region_values)[found.region]
         self._verified: dict[int, Verified] = {}
         self._missed: set[int] = set()
         self._rank()
@@ -159,11 +158,11 @@ class RankedCandidates:
         # turns out to be.
         time = METRICS.index("latency")
         of_steps = self.spreads[alike, time]
-        _, self.metrics[alike], self.spreads[alike] = metrics_in_regions(
-            checked.metrics,
-            placed.fixed_usd_per_hour[np.newaxis, alike],
-            self.context.prices.metered_usd_per_kwh(placed.offer[[at]], placed.region[alike]),
-            [self._regions[region] for region in placed.region[alike]],
+        _, self.metrics[alike], self.spreads[alike] = metrics_in_places(
+            checked.metrics.taken(np.zeros(len(alike), dtype=np.intp)),
+            placed.fixed_usd_per_hour[alike],
+            self.context.prices.metered_usd_per_kwh(placed.offer[alike], placed.region[alike]),
+            placed.region[alike],
             self.context,
             placed.units,
         )

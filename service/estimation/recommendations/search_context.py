@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from service.core.elementwise import FloatArray
 from service.core.engines import EngineRelease, EngineWorkload
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
+from service.core.search.regions import stacked
 from service.core.years import HOURS_PER_YEAR
 from service.estimation.costs.estimate import Rents, rents_in, whole_groups
 from service.estimation.costs.purchases import electricity_price, listed_purchase_usd
@@ -93,13 +95,13 @@ class PriceList:
             return found
         return np.fmin(found, self.owned(offer, accelerators)[0])
 
-    def metered_usd_per_kwh(self, offer: NDArray[np.intp], regions: NDArray[np.intp]) -> FloatArray:
-        """Price of electricity that comes on top of the price of hours, by row, then region."""
+    def metered_usd_per_kwh(self, offer: NDArray[np.intp], region: NDArray[np.intp]) -> FloatArray:
+        """Price of electricity that comes on top of the price of hours, element by element."""
         if self.owning is None:
-            return np.zeros((len(offer), len(regions)))
+            return np.zeros(np.broadcast_shapes(offer.shape, region.shape))
         contained = np.array([name in self.own_usd_per_hour for name in self.names])
-        local = self.owning.electricity_usd_per_kwh[regions]
-        found: FloatArray = np.where(contained[offer][:, np.newaxis], 0.0, local[np.newaxis, :])
+        local = self.owning.electricity_usd_per_kwh[region]
+        found: FloatArray = np.where(contained[offer], 0.0, local)
         return found
 
     def usd_per_hour(
@@ -135,22 +137,19 @@ class PriceList:
         own = np.array([self.own_usd_per_hour.get(name, np.nan) for name in self.names])
         usd_per_hour: FloatArray = own[offer] * accelerators
         held: FloatArray = accelerators.copy()
-        for at in np.unique(offer):
-            name = self.names[at]
+        for rows in _alike(offer, group):
+            name = self.names[offer[rows[0]]]
             if name not in rents or name in self.own_usd_per_hour:
                 continue
-            mine = offer == at
-            for together in np.unique(group[mine]):
-                whole = _instances(rents[name], int(together))
-                if not whole:
-                    continue
-                rows = mine & (group == together)
-                sizes, usd = np.array(whole).T[:, :, np.newaxis]
-                needed = np.ceil(accelerators[rows] / sizes)
-                cheapest = np.argmin(np.nan_to_num(needed * usd, nan=np.inf), axis=0)
-                each = np.arange(needed.shape[1])
-                usd_per_hour[rows] = (needed * usd)[cheapest, each]
-                held[rows] = (needed * sizes)[cheapest, each]
+            whole = _instances(tuple(rents[name]), int(group[rows[0]]))
+            if not whole:
+                continue
+            sizes, usd = np.array(whole).T[:, :, np.newaxis]
+            needed = np.ceil(accelerators[rows] / sizes)
+            cheapest = np.argmin(np.where(np.isnan(usd), np.inf, needed * usd), axis=0)
+            each = np.arange(len(rows))
+            usd_per_hour[rows] = (needed * usd)[cheapest, each]
+            held[rows] = (needed * sizes)[cheapest, each]
         return usd_per_hour, held
 
     def owned(
@@ -171,7 +170,7 @@ class PriceList:
         return np.where(np.isnan(stated), lost, stated), bought
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SearchContext:
     """Accelerators, regions, which can stand where, and prices.
 
@@ -205,6 +204,12 @@ class SearchContext:
         """Regions whose basin's water stress nobody published."""
         return tuple(entry for entry in self.regions if entry.value.water_stress_ratio is None)
 
+    @cached_property
+    def stacked_regions(self) -> Region:
+        """The same as one, with arrays of an element a region."""
+        return stacked(self.region_values)
+
+    @cached_property
     def region_values(self) -> tuple[Region, ...]:
         """Regions as candidates are compared in them.
 
@@ -409,8 +414,18 @@ def region_groups(context: SearchContext) -> tuple[RegionGroup, ...]:
     )
 
 
+def _alike(offer: NDArray[np.intp], group: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Rows of each accelerator in groups of each size."""
+    if not len(offer):
+        return []
+    key = offer * (int(group.max()) + 1) + group
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+
+
+@lru_cache(maxsize=4096)
 def _instances(
-    rents: Sequence[tuple[int, float | None]], group: int
+    rents: tuple[tuple[int, float | None], ...], group: int
 ) -> tuple[tuple[int, float], ...]:
     """Instances that hold a tensor-parallel group whole, if any does: their size and price [USD/h].
 

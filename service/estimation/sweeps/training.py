@@ -345,7 +345,7 @@ def _costs(
     """Price of an hour and of the run; ``fixed`` is that of an hour without electricity [USD/h]."""
     hours = table.hours[kept][:, np.newaxis]
     every = np.arange(fixed.shape[1], dtype=np.intp)
-    metered = prices.metered_usd_per_kwh(runs.offer[kept], every)
+    metered = prices.metered_usd_per_kwh(runs.offer[kept][:, np.newaxis], every)
     wall = picked(scale(runs.run.wall_s, np.ones(len(runs))), kept)
     # Runs that never end have no price.
     with np.errstate(invalid="ignore"):

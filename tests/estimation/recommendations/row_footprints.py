@@ -16,7 +16,7 @@ def row_footprint(
         exact(float(rows.it_wh[row]) / 1000.0),
         exact(float(rows.accelerator_hours[row])),
         None,
-        context.region_values()[region],
+        context.region_values[region],
         context.infrastructure,
         Making(embodied, None, None, None, context.infrastructure.service_hours()),
     )

@@ -28,6 +28,11 @@ from service.core.performance.training.pipeline import (
     pipeline_wait_s,
     slowest_stage_ratio,
 )
+from service.core.performance.training.recomputation import (
+    RECOMPUTED_ATTENTION,
+    RECOMPUTED_ELEMENTWISE,
+    products_again,
+)
 from service.core.performance.training.scaling import (
     narrowing_ratio,
     scaled_products_ratio,
@@ -51,12 +56,6 @@ from service.core.performance.work import RankWork
 #: Source: Dao, FlashAttention-2, 2023, section 3.1, https://arxiv.org/abs/2307.08691.
 ATTENTION_BACKWARD = 2.5
 
-#: Share of the layers' forward pass that is computed again; the head belongs to none.
-#: Source: Korthikanti et al., 2022, https://arxiv.org/abs/2205.05198 (full: one more forward);
-#: "selective-operators" recomputes every other matrix product and all elementwise work.
-RECOMPUTED_PRODUCTS = {"none": 0.0, "selective": 0.0, "selective-operators": 0.5, "full": 1.0}
-RECOMPUTED_ATTENTION = {"none": 0.0, "selective": 1.0, "selective-operators": 0.0, "full": 1.0}
-RECOMPUTED_ELEMENTWISE = {"none": 0.0, "selective": 0.0, "selective-operators": 1.0, "full": 1.0}
 #: Share of elementwise traffic that is the forward pass: results are written and read once
 #: forward; backward, results and their gradients are read and gradients written.
 FORWARD_TRAFFIC_RATIO = 0.4
@@ -354,7 +353,7 @@ def _micro_batch(
     again = settings.activation_checkpointing
     through = layer_passes(settings)
     passes = through + (1.0 if settings.method == "full" else 0.0)
-    product_again, attention_again = _products_again(settings, work), RECOMPUTED_ATTENTION[again]
+    product_again, attention_again = products_again(settings, work), RECOMPUTED_ATTENTION[again]
     layers_again = product_again / (1.0 - work.head_ratio)
     # Adapters multiply for their own gradients as well, a rotation of frozen weights does not.
     adapters_ratio = (
@@ -460,21 +459,6 @@ def _micro_batch(
         issue_s=issue_s,
         working_s=busy_s,
     )
-
-
-def _products_again(settings: TrainingSettings, work: TrainingWork) -> float:
-    """Share of a forward pass's products that are recomputed, of which the head is none [-].
-
-    References
-    ----------
-    PyTorch, torch.utils.checkpoint, 2024 (without reentrance, recomputation stops as soon as all
-    that is needed is there); JAX, jax.checkpoint, 2024 (what no gradient needs is not computed)
-    """
-    again = settings.activation_checkpointing
-    share = RECOMPUTED_PRODUCTS[again] * (1.0 - work.head_ratio)
-    if again == "full" and not settings.recomputes_last_product:
-        share -= work.ending_ratio / settings.checkpoint_every
-    return share
 
 
 def _issue_s(
