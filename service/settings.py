@@ -126,7 +126,8 @@ class Settings(BaseSettings):
     chart_processes: int = Field(1, ge=1, le=64)
     """Processes of each worker that draw charts, started when needed; each holds about 120 MB."""
     chart_timeout_s: float = Field(15.0, gt=0, le=300)
-    """Timeout for drawing a chart in seconds, including waiting for others."""
+    """Timeout for drawing a chart in seconds, including waiting for others but not for the process
+    that draws to start."""
     region: str | None = None
     """Catalog region in which the service itself runs; its PUE and grid are used to estimate the
     service's own energy and carbon in /metrics."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Literal
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 #: Vega-Lite that the specifications are written for, out of those that the renderer brings.
@@ -11,7 +14,23 @@ _VERSION = "v5.21"
 _OPENING = re.compile(r"<svg [^>]*>")
 _SIZE = re.compile(r' width="([0-9.]+)" height="([0-9.]+)"')
 #: A subscript in a text, rather than in an attribute, and what follows it there.
-_SUBSCRIPT = re.compile(r"(>[^<>]*)₂([^<>]*)(?=<)")
+_SUBSCRIPT = re.compile(r"(>[^<>]*CO)[2₂](e?[^<>]*)(?=<)")
+#: Letters and signs that none of the renderer's own fonts has: those after Hebrew, save
+#: punctuation, arrows and signs.
+_OTHER_SCRIPTS = re.compile("[\u0600-\u1cff\u2e80-\uffff\U00010000-\U0010ffff]")
+#: What names the list of a machine's fonts on Linux, and a list of none.
+_FONT_LIST = "FONTCONFIG_FILE"
+_NO_FONTS = Path(__file__).with_name("fonts.conf")
+_NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
+_EMPTY = '{"data": {"values": [{}]}, "mark": "point"}'
+#: Where Linux keeps fonts.
+_FONT_FOLDERS = tuple(
+    Path(one).expanduser()
+    for one in (
+        *("/usr/share/fonts", "/usr/local/share/fonts"),
+        *("~/.fonts", "~/.local/share/fonts"),
+    )
+)
 
 
 def rendered(
@@ -37,9 +56,9 @@ def rendered(
     ratio
         Pixels of a PNG for each pixel of the chart [-].
     """
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg(specification, vl_version=_VERSION, allowed_base_urls=[])
+    # The renderer has no glyph for the subscript, and would search all others for one.
+    asked = specification.replace("CO₂", "CO2")
+    drawn = _renderer(asked).vegalite_to_svg(asked, vl_version=_VERSION, allowed_base_urls=[])
     svg = _as_wide_as(drawn, width_px)
     if form == "png":
         return as_png(svg, ratio)
@@ -48,10 +67,50 @@ def rendered(
 
 def as_png(svg: str, ratio: float = 1.0) -> bytes:
     """An SVG of our own as PNG, with ``ratio`` pixels for each of its own."""
+    png: bytes = _renderer(svg).svg_to_png(_lowered(svg), scale=ratio, ppi=72)
+    return png
+
+
+def start() -> None:
+    """Load what draws and let it draw once, which takes longer than most charts do afterwards."""
+    rendered(_EMPTY, "svg", "", "", 1, 1.0)
+
+
+def _renderer(text: str) -> Any:
+    """What draws, with fonts for a text.
+
+    It opens the file of a font for each letter that it measures, which is most of the time that a
+    chart takes; its own fonts, which charts are set in, it has in memory. So the machine's are left
+    out until a text is in a script that its own do not have.
+    """
+    renderer = _with_own_fonts()
+    if _OTHER_SCRIPTS.search(text):
+        _add_fonts_of_the_machine()
+    return renderer
+
+
+@cache
+def _with_own_fonts() -> Any:
     import vl_convert
 
-    png: bytes = vl_convert.svg_to_png(_lowered(svg), scale=ratio, ppi=72)
-    return png
+    before = os.environ.get(_FONT_LIST)
+    os.environ[_FONT_LIST] = str(_NO_FONTS)
+    try:
+        # It looks for fonts when it draws for the first time.
+        vl_convert.svg_to_png(_NOTHING)
+    finally:
+        del os.environ[_FONT_LIST]
+        if before is not None:
+            os.environ[_FONT_LIST] = before
+    return vl_convert
+
+
+@cache
+def _add_fonts_of_the_machine() -> None:
+    import vl_convert
+
+    for folder in filter(Path.is_dir, _FONT_FOLDERS):
+        vl_convert.register_font_directory(str(folder))
 
 
 def _as_wide_as(svg: str, width_px: int) -> str:
@@ -64,7 +123,7 @@ def _as_wide_as(svg: str, width_px: int) -> str:
 
 
 def _lowered(svg: str) -> str:
-    """Subscripts as lowered digits: the font that pictures are drawn with has none."""
+    """The digit of CO2 as a lowered one: the font that pictures are drawn with has none."""
     return _SUBSCRIPT.sub(
         r'\1<tspan dy="0.22em" font-size="70%">2</tspan><tspan dy="-0.154em">\2</tspan>', svg
     )

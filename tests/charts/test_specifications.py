@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from service.charts import rendering
 from service.charts.frame import shown_unit, style_of
 from service.charts.maps import land
 from service.charts.rendering import rendered
@@ -359,3 +360,13 @@ def test_a_fleet_is_drawn_as_it_is_planned(packaged_snapshot, shows, figures):
             year["year"] for year in plan["years"]
         ]
     drawn("fleet-over-years", answer)
+
+
+def test_a_script_that_the_renderers_fonts_lack_brings_those_of_the_machine(monkeypatch):
+    brought = []
+    monkeypatch.setattr(rendering, "_add_fonts_of_the_machine", lambda: brought.append(True))
+    for text, wanted in (("g CO₂e → Québec, Ελλάδα 3 × 10⁻³", 0), ("東京", 1)):
+        size = 'xmlns="http://www.w3.org/2000/svg" width="9" height="9"'
+        svg = f"<svg {size}><text>{text}</text></svg>"
+        assert rendering.as_png(svg).startswith(b"\x89PNG")
+        assert len(brought) == wanted

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.bars import impacts_by_region
@@ -17,13 +18,18 @@ from service.core.explanation import EstimateWarning
 from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval, scale
 from service.estimation.answers import Repeatable, frame, grounds, warning_entries
-from service.estimation.charts.answers import ChartFindings, ChartLocation, ChartPoint
+from service.estimation.charts.answers import (
+    ChartFindings,
+    ChartLocation,
+    ChartPoint,
+    ChartSeries,
+)
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series, unit_in_words
 from service.estimation.formatting import number
 from service.estimation.impacts.estimate import footprints_by_place
-from service.estimation.inference.deployment import compute_deployment
+from service.estimation.inference.deployment import ComputedDeployment, compute_deployment
 from service.estimation.inference.echo import echo
 from service.estimation.inference.requests import PlacedRequest
 from service.estimation.learning.deployments import learnt_deployment
@@ -93,6 +99,8 @@ class Impact:
 
 Placed = tuple[str, Impact]
 
+#: Rankings that are kept: those of a few pages.
+_MOST_KEPT = 4
 #: Regions that one chart may show.
 MOST_REGIONS = 60
 
@@ -144,78 +152,21 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
         If the request refers to unknown things or asks for the impossible, or if the impact is
         known in none of the regions.
     """
-    problems = Problems()
-    year = request.period.year
-    home = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
-    places = _places(request, home, snapshot, problems)
-    computed = compute_deployment(learnt_deployment(request, snapshot, problems))
-    home = problems.resolved(home)
-    name, unit, total, parts = _IMPACTS[request.impact]
-    placed: list[Placed] = []
-    unknown = []
-    entries_by_id = {entry.id: entry for entry in (*places, home)}
-    footprint_in = footprints_by_place(computed, request.basis)
-    for entry in entries_by_id.values():
-        place = sited(entry, computed.resolved.machine, request.facility, snapshot).region
-        impact = None if footprint_in is None else Impact(*footprint_in(place.value))
-        if impact is not None and impact.knows(total):
-            placed.append((place.id, impact))
-        else:
-            unknown.append(place.id)
-    if not placed:
-        raise Rejected(
-            [FieldError("/regions", f"{request.impact} is not known for any of these regions")]
+    _, _, _, parts = _IMPACTS[request.impact]
+    ranking = _ranked(request, snapshot)
+    shown = ranking.best(request.shown)
+    split = (
+        series(
+            part,
+            [
+                point(id_, impact.figure(path), name=ranking.names[id_])
+                for id_, impact in shown
+                if impact.knows(path)
+            ],
         )
-    placed.sort(key=lambda pair: (pair[1].value(total), pair[0]))
-    shown = _shown(placed, home.id, request.shown)
-    warnings = list(computed.warnings)
-    if unknown:
-        warnings.append(
-            EstimateWarning(
-                "impact_unknown",
-                f"{_IMPACTS[request.impact][0]} is not known for {_listed(unknown)}",
-            )
-        )
-    entries = [
-        *computed.resolved.entries(),
-        *(("regions", entry) for entry in (*places, home) if entry.id in dict(shown)),
-    ]
-    answer: Repeatable = {**frame(snapshot.revision), **grounds(snapshot, warnings, entries, None)}
-    basis = _BASES[request.basis]
-    names = place_names(entries_by_id, snapshot)
-    return chart(
-        f"{_finding(shown, total, name, home.id, names)}: "
-        f"{deployment_name(echo(computed.resolved), snapshot)}",
-        _told(placed, total, home.id, unit, basis, names),
-        (None, axis(f"{name} per {basis}", unit)),
-        [
-            *(
-                series(
-                    part,
-                    [
-                        point(id_, impact.figure(path), name=names[id_])
-                        for id_, impact in shown
-                        if impact.knows(path)
-                    ],
-                )
-                for part, path in parts.items()
-            ),
-            series(
-                "total",
-                [
-                    point(
-                        id_,
-                        impact.figure(total),
-                        group=ASKED_ABOUT if id_ == home.id else None,
-                        location=located(entries_by_id[id_]),
-                        name=names[id_],
-                    )
-                    for id_, impact in shown
-                ],
-            ),
-        ],
-        [answer],
+        for part, path in parts.items()
     )
+    return _chart(request, snapshot, ranking, shown, split)
 
 
 def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
@@ -227,7 +178,8 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> ChartFindi
         If the request refers to unknown things or asks for the impossible, or if the impact or the
         place is known of none of the regions.
     """
-    shown = regions_chart(request, snapshot)
+    ranking = _ranked(request, snapshot)
+    shown = _chart(request, snapshot, ranking, ranking.best(request.shown))
     total = shown["series"][-1]
     points = [point for point in total["points"] if point["location"] is not None]
     if not points:
@@ -247,6 +199,113 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> ChartFindi
         "series": [{"name": total["name"], "points": points}],
         "warnings": [*shown["warnings"], *(warning_entries([unplaced]) if adrift else ())],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """A deployment's impact in many places, the least first, and where it is unknown."""
+
+    computed: ComputedDeployment
+    home: str
+    entries: Mapping[str, Entry[Region]]
+    names: Mapping[str, str]
+    placed: Sequence[Placed]
+    unknown: Sequence[str]
+
+    def best(self, most: int) -> list[Placed]:
+        """The best, with the region that was asked about in the last place if not among them."""
+        best = list(self.placed[:most])
+        asked = dict(self.placed).get(self.home)
+        if asked is None or self.home in dict(best):
+            return best
+        return [*best[: most - 1], (self.home, asked)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A ranking that is asked for, however much of it is shown."""
+
+    asked: str
+    request: RegionsChartRequest = field(compare=False)
+
+
+def _ranked(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> _Ranking:
+    asked = request.model_dump_json(exclude={"style", "shown"})
+    return _ranking(snapshot, _Asked(asked, request))
+
+
+@derived(_MOST_KEPT)
+def _ranking(snapshot: CatalogSnapshot, asked: _Asked) -> _Ranking:
+    """The ranking, kept for the other chart of it: a page shows a list and a map."""
+    request, problems = asked.request, Problems()
+    year = request.period.year
+    home = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
+    places = _places(request, home, snapshot, problems)
+    computed = compute_deployment(learnt_deployment(request, snapshot, problems))
+    home = problems.resolved(home)
+    total = _IMPACTS[request.impact][2]
+    placed: list[Placed] = []
+    unknown = []
+    entries = {entry.id: entry for entry in (*places, home)}
+    footprint_in = footprints_by_place(computed, request.basis)
+    for entry in entries.values():
+        place = sited(entry, computed.resolved.machine, request.facility, snapshot).region
+        impact = None if footprint_in is None else Impact(*footprint_in(place.value))
+        if impact is not None and impact.knows(total):
+            placed.append((place.id, impact))
+        else:
+            unknown.append(place.id)
+    if not placed:
+        raise Rejected(
+            [FieldError("/regions", f"{request.impact} is not known for any of these regions")]
+        )
+    placed.sort(key=lambda pair: (pair[1].value(total), pair[0]))
+    return _Ranking(computed, home.id, entries, place_names(entries, snapshot), placed, unknown)
+
+
+def _chart(
+    request: RegionsChartRequest,
+    snapshot: CatalogSnapshot,
+    ranking: _Ranking,
+    shown: list[Placed],
+    split: Iterable[ChartSeries] = (),
+) -> ChartFindings:
+    """What a chart of a ranking shows: ``split`` into parts, and the totals."""
+    name, unit, total, _ = _IMPACTS[request.impact]
+    home, names = ranking.home, ranking.names
+    warnings = list(ranking.computed.warnings)
+    if ranking.unknown:
+        warnings.append(
+            EstimateWarning("impact_unknown", f"{name} is not known for {_listed(ranking.unknown)}")
+        )
+    resolved = ranking.computed.resolved
+    ids = dict(shown)
+    entries = [
+        *resolved.entries(),
+        *(("regions", entry) for id_, entry in ranking.entries.items() if id_ in ids),
+    ]
+    answer: Repeatable = {**frame(snapshot.revision), **grounds(snapshot, warnings, entries, None)}
+    basis = _BASES[request.basis]
+    totals = series(
+        "total",
+        [
+            point(
+                id_,
+                impact.figure(total),
+                group=ASKED_ABOUT if id_ == home else None,
+                location=located(ranking.entries[id_]),
+                name=names[id_],
+            )
+            for id_, impact in shown
+        ],
+    )
+    return chart(
+        f"{_finding(shown, total, name, home, names)}: {deployment_name(echo(resolved), snapshot)}",
+        _told(ranking.placed, total, home, unit, basis, names),
+        (None, axis(f"{name} per {basis}", unit)),
+        [*split, totals],
+        [answer],
+    )
 
 
 def located(entry: Entry[Region]) -> ChartLocation | None:
@@ -271,14 +330,6 @@ def _places(
     provider = None if home is None else home.id.partition("/")[0]
     own = [entry for entry in clouds if entry.id.partition("/")[0] == provider]
     return [resolve_region(entry.id, snapshot, year) for entry in own or clouds]
-
-
-def _shown(placed: list[Placed], home: str, most: int) -> list[Placed]:
-    """The best, with the region that was asked about in the last place if it is not among them."""
-    best = placed[:most]
-    if home in dict(best) or home not in dict(placed):
-        return best
-    return [*best[: most - 1], (home, dict(placed)[home])]
 
 
 def _finding(
@@ -311,7 +362,7 @@ def _span(points: Sequence[ChartPoint], name: str) -> str:
 
 
 def _told(
-    placed: list[Placed],
+    placed: Sequence[Placed],
     total: str,
     home: str,
     unit: str,
@@ -333,7 +384,7 @@ def _told(
     return told
 
 
-def _listed(ids: list[str]) -> str:
+def _listed(ids: Sequence[str]) -> str:
     few = ", ".join(ids[:5])
     return few if len(ids) <= 5 else f"{few} and {len(ids) - 5} more"
 
