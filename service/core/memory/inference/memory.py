@@ -279,6 +279,11 @@ def _on_stage(
     peak = step_peak_bytes(plan.peak, shape)
     images = images_peak_bytes(plan.peak, shape)
     activations = engine.activations(peak, images)
+    if engine.may_store_scores(serving.flash_attention):
+        storing = replace(shape, bytes_per_score=engine.score_bytes(fused=False))
+        most = engine.activations(step_peak_bytes(plan.peak, storing), images)
+        high = maximum(activations.high, most.high)
+        activations = Interval(activations.value, activations.low, high)
     draft = _draft_bytes(engine, serving, parallelism, concurrency_per_replica, tokens)
     libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
     graphs = engine.graphs(eager=serving.enforce_eager)

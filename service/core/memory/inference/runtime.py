@@ -34,10 +34,11 @@ class EngineRuntime:
     reserves beyond temporary tensors at their peak, ``activation_ratio`` this over its formula, and
     ``workspace_bytes`` what libraries take from the allocator beside them [B]. ``bytes_per_logit``
     is what sampling takes, ``bytes_per_score`` what attention that is not fused takes for each
-    score [B]; the engine ``fuses_attention`` unless settings say otherwise. Results of layers are
-    ``result_ratio`` times as wide as activations: twice where they are in 32 bit. Speed goes by
-    that, and by whether it ``fuses_elementwise`` operations, ``regrows_cache`` at each step, and
-    ``repeats_heads`` of keys and values for those of queries.
+    score [B]; the engine ``fuses_attention`` unless settings say otherwise, which not all of its
+    users leave at that where its ``attention_varies``. Results of layers are ``result_ratio``
+    times as wide as activations: twice where they are in 32 bit. Speed goes by that, and by whether
+    it ``fuses_elementwise`` operations, ``regrows_cache`` at each step, and ``repeats_heads`` of
+    keys and values for those of queries.
 
     The sampler is prepared for ``profiled_sequences`` whatever the load, though for no more than
     the engine may run at once; zero where nothing is prepared. A step computes at most
@@ -87,6 +88,7 @@ class EngineRuntime:
     bytes_per_score: float = 0.0
     result_ratio: float = 1.0
     fuses_attention: bool = True
+    attention_varies: bool = False
     whole_prompt_logits: bool = False
     fuses_elementwise: bool = True
     regrows_cache: bool = False
@@ -131,6 +133,10 @@ class EngineRuntime:
             return tokens
         most = self.default_context_tokens if most_tokens is None else float(most_tokens)
         return maximum(tokens, most) if most else tokens
+
+    def may_store_scores(self, fused: bool | None) -> bool:
+        """Whether attention may not be fused although nothing says so."""
+        return fused is None and self.attention_varies and self.fuses_attention
 
     def score_bytes(self, fused: bool | None) -> float:
         """What attention takes for each score, by what settings say of it [B]."""

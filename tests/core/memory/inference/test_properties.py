@@ -156,6 +156,20 @@ def test_attention_that_is_not_fused_stores_its_scores():
     assert stored.layer_peak_bytes - fused.layer_peak_bytes == scores > 4e8
 
 
+def test_attention_that_nobody_states_may_store_its_scores_where_releases_differ():
+    workload = InferenceWorkload(4096.0, 1.0, 1.0)
+    for engine, varies in (("llama.cpp", True), ("mlx", False), ("vllm", False)):
+        unsaid, fused, stored = (
+            memory_of(LLAMA_2_7B, engine, workload, flash_attention=one)
+            for one in (None, True, False)
+        )
+        assert unsaid.activations_bytes.value == fused.activations_bytes.value, engine
+        assert unsaid.activations_bytes.low == fused.activations_bytes.low, engine
+        most = stored if varies else fused
+        assert unsaid.activations_bytes.high == most.activations_bytes.high, engine
+    assert stored.engine.bytes_per_score == 0.0
+
+
 def test_without_graphs_none_are_held():
     workload = InferenceWorkload(1000.0, 100.0, 1.0)
     captured, eager = (
