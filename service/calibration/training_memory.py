@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import log, sqrt
+from statistics import fmean
 from typing import Any, cast
 
 import numpy as np
 
+from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term
 from service.calibration.sizes import (
     COVERED_SHARE,
@@ -21,17 +24,19 @@ from service.calibration.sizes import (
 from service.calibration.spread import weights_by_source
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
+from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.interval import Z_90, Interval, exact, from_log_sigma
 from service.core.learning import is_implausible
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import TrainingOverheads
-from service.estimation.levels import TRAINING_MEMORY_SPREAD, engine_keys
+from service.estimation.levels import TRAINING_MEMORY_SPREAD, UNSTATED_FRAMEWORK, engine_keys
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.measurable import NotEstimated, Trained
 from service.estimation.measurements.quantities import quantity_of
 from service.estimation.measurements.views import trained
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
+from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.requests import TrainingRequest
 from service.estimation.training.setup import resolve_training
 
@@ -171,6 +176,46 @@ def _read(
 @dataclass(frozen=True, kw_only=True)
 class TrainingMemoryPart(SizedPart):
     """Constants whose spread is that of sizes, of activations and of overheads."""
+
+    rows: Sequence[MeasuredTrainingMemory]
+
+    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+        """The spreads, with what it adds to that of all to say nothing of the framework."""
+        first, *others = super().spreads(without)
+        apart = {UNSTATED_FRAMEWORK: rounded(self._frameworks_apart(without))}
+        return [replace(first, figures={**first.figures, **apart}), *others]
+
+    def _frameworks_apart(self, without: str | None) -> float:
+        """Root mean square of what sizes of frameworks differ from those of any framework [-].
+
+        Logarithms of sizes by the framework over those of the same recipe by none, averaged over
+        the rows of each framework.
+        """
+        shifts: dict[str, list[float]] = {}
+        runtime = training_memory_overheads(self.snapshot).of(FALLBACK_ENGINE)
+        anyones = {name: exact(value) for name, value in self.fitted.values({}).items()}
+        for row in self.rows:
+            memory = row.trained.memory
+            framework = engine_of_release(memory.settings.release)
+            if row.source == without or framework == FALLBACK_ENGINE:
+                continue
+            unstated = replace(
+                memory,
+                deployment=row.trained.speed.setup.deployment,
+                framework=runtime,
+                settings=replace(
+                    memory.settings,
+                    framework=FALLBACK_ENGINE,
+                    framework_version=None,
+                    framework_generation=None,
+                ),
+            )
+            own = {name: exact(one) for name, one in self.fitted.values(row.keys).items()}
+            anyone = replace(row, trained=replace(row.trained, memory=unstated))
+            shift = log(_read(row, own).value / _read(anyone, anyones).value)
+            shifts.setdefault(framework, []).append(shift)
+        means = [fmean(found) for found in shifts.values()]
+        return sqrt(fmean(mean * mean for mean in means)) if means else 0.0
 
     def spread_of_errors(
         self,

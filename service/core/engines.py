@@ -13,6 +13,7 @@ from service.core.engine_defaults import DefaultsRule
 from service.core.errors import InvalidInput
 from service.core.format_lists import ANY_FORMAT, WIDTHS, FormatList
 from service.core.hardware import NO_HARDWARE, Hardware, HardwareList
+from service.core.recipes import Recipes
 
 #: What an engine runs.
 EngineWorkload: TypeAlias = Literal["inference", "training"]
@@ -140,81 +141,6 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipes:
-    """What a framework can train with: methods, and what it divides a model by besides data.
-
-    Anything where there are none. Beside a pipeline it divides states up to
-    ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
-    ``fp8_recipes`` the ways in which it scales operands of 8 bits, of which the first is usual,
-    ``bases`` formats of frozen weights of fewer bits, and ``offload_places`` where it keeps what
-    the accelerator does not (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by
-    which people train adapters with it, which searches try; ``degrees`` where it says none. Where
-    it recomputes blocks, it ``recomputes_last_product`` of each, whose result no gradient needs, or
-    stops before. With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token
-    prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
-    asked. Gradients have the format ``gradient_dtype`` unless told otherwise. Models divided by
-    tensors or layers are ``divided_by`` another framework that is built on it.
-    """
-
-    methods: frozenset[str] = frozenset()
-    degrees: frozenset[str] = frozenset()
-    most_zero_stage_in_pipeline: int | None = None
-    zero_stages: tuple[int, ...] = ()
-    fp8_recipes: tuple[str, ...] = ()
-    adapters: frozenset[str] = frozenset()
-    optimizers: frozenset[str] = frozenset()
-    bases: FormatList = ANY_FORMAT
-    offload_places: frozenset[str] | None = None
-    recomputes_last_product: bool = True
-    fp8_attention: bool = False
-    predicts: bool | None = None
-    gradient_dtype: str = "bf16"
-    adapter_degrees: frozenset[str] = frozenset()
-    divided_by: str | None = None
-
-    @property
-    def usual_fp8_recipe(self) -> str | None:
-        """How it scales operands of 8 bits where nobody says; None if that is not known."""
-        return self.fp8_recipes[0] if self.fp8_recipes else None
-
-    def scales(self, fp8_recipe: str) -> bool:
-        """Whether it scales operands of 8 bits in a way."""
-        return not self.fp8_recipes or fp8_recipe in self.fp8_recipes
-
-    def trains(self, method: str) -> bool:
-        """Whether it trains by a method."""
-        return not self.methods or method in self.methods
-
-    def divides(self, degree: str) -> bool:
-        """Whether it divides a model by a kind of parallelism."""
-        return not self.degrees or degree in self.degrees
-
-    def tried_degrees(self, method: str) -> frozenset[str]:
-        """Kinds of parallelism that searches try with a method; all where none are listed."""
-        return self.degrees if method == "full" else self.adapter_degrees or self.degrees
-
-    def adapts(self, adapter: str) -> bool:
-        """Whether it has a kind of adapter."""
-        return not self.adapters or adapter in self.adapters
-
-    def updates(self, optimizer: str) -> bool:
-        """Whether it has an optimizer."""
-        return not self.optimizers or optimizer in self.optimizers
-
-    def freezes(self, format_id: str) -> bool:
-        """Whether frozen weights may have a format of few bits; a width alone may be any."""
-        return format_id in WIDTHS or self.bases.has(format_id)
-
-    def offloads(self, place: str, *, is_storage: bool = False) -> bool:
-        """Whether it keeps things in a place; a memory tier is host memory to it, or a drive."""
-        if self.offload_places is None or place == "none":
-            return True
-        if place == "tier":
-            place = "nvme" if is_storage else "cpu"
-        return place in self.offload_places
-
-
-@dataclass(frozen=True, slots=True)
 class Generation:
     """The releases of an engine between two changes that its speed or memory show.
 
@@ -270,7 +196,7 @@ class Engine:
     lacks: tuple[Lack, ...] = ()
     caches: FormatList = ANY_FORMAT
     usual_caches: Mapping[str, str] = field(default_factory=dict)
-    recipes: Recipes = Recipes()
+    recipes: Recipes = field(default_factory=Recipes)
     divides_layers: bool = False
     shares_experts: bool = False
     preallocating: bool = False

@@ -6,7 +6,12 @@ from typing import Any, Literal, NotRequired, TypeAlias
 
 from service.api.catalog.stated import CatalogEntry, Stated
 from service.core.backends import Backend
-from service.core.memory.training.settings import Adapter, Optimizer
+from service.core.memory.training.settings import (
+    Adapter,
+    Checkpointing,
+    CrossEntropy,
+    Optimizer,
+)
 
 #: Kinds of parallelism.
 Degree: TypeAlias = Literal["data", "tensor", "pipeline", "expert", "context"]
@@ -123,6 +128,21 @@ class EngineBackends(Stated):
     note: NotRequired[str]
 
 
+class UnlessTold(Stated):
+    """Settings of training that a framework sets otherwise than most do where nobody says."""
+
+    activation_checkpointing: NotRequired[Checkpointing]
+    fused_kernels: NotRequired[bool]
+    cross_entropy: NotRequired[CrossEntropy]
+    lora_targets: NotRequired[list[str]]
+    """Matrices that get an adapter: of these those that the model has."""
+    adapter_dropout: NotRequired[bool]
+    master_weights: NotRequired[bool]
+    optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
+    source: str
+    note: NotRequired[str]
+
+
 class EngineRecipes(Stated):
     """What a framework can train with; anything where nothing is said."""
 
@@ -155,6 +175,8 @@ class EngineRecipes(Stated):
     not at all; left out: where asked."""
     gradient_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
     """Format of gradients unless told otherwise; bf16 if left out."""
+    unless_told: NotRequired[list[UnlessTold]]
+    """What it does about other settings that are null in a request."""
     recomputes_last_product: NotRequired[bool]
     """Whether it recomputes the product that ends a block, whose result no gradient needs; true if
     left out."""

@@ -256,7 +256,11 @@ def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             if source is not None and source not in sources:
                 detail = f"no source {source!r:.80}"
                 yield CatalogError("engines", entry_id, f"/{part}/source", detail)
-        for pointer, source in (*_sources_of_defaults(document), *_sources_of_lacks(document)):
+        for pointer, source in (
+            *_sources_of_defaults(document),
+            *_sources_of_lacks(document),
+            *_sources_of_recipes(document),
+        ):
             if source not in sources:
                 yield CatalogError("engines", entry_id, pointer, f"no source {source!r:.80}")
         for position, one in enumerate(generations if isinstance(generations, list) else ()):
@@ -279,6 +283,15 @@ def _sources_of_lacks(document: Document) -> Iterator[tuple[str, object]]:
     for at, one in enumerate(lacks if isinstance(lacks, list) else ()):
         if isinstance(one, Mapping):
             yield f"/lacks/{at}/source", one.get("source")
+
+
+def _sources_of_recipes(document: Document) -> Iterator[tuple[str, object]]:
+    """Where a framework says how it trains unless told otherwise, and by which source."""
+    trains = document.get("trains")
+    stated = trains.get("unless_told") if isinstance(trains, Mapping) else None
+    for at, one in enumerate(stated if isinstance(stated, list) else ()):
+        if isinstance(one, Mapping):
+            yield f"/trains/unless_told/{at}/source", one.get("source")
 
 
 def _sources_of_defaults(document: Document) -> Iterator[tuple[str, object]]:

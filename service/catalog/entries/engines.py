@@ -18,13 +18,13 @@ from service.core.engines import (
     EngineWorkload,
     Generation,
     Lack,
-    Recipes,
     class_of_unknown,
     engine_of_release,
     release_key,
 )
 from service.core.format_lists import FormatList
 from service.core.hardware import HardwareList
+from service.core.recipes import UNTOLD, Recipes
 
 _OF_GENERATION = ("id", "since", "differs", "version")
 
@@ -234,7 +234,21 @@ def _recipes(trains: Document) -> Recipes:
         str(trains.get("gradient_dtype", "bf16")),
         named["adapter_degrees"],
         trains.get("divided_by"),
+        _unless_told(trains),
     )
+
+
+def _unless_told(trains: Document) -> Mapping[str, Any]:
+    """Settings that it sets otherwise than most do where nobody says; later ones outdo earlier."""
+    stated = trains.get("unless_told", [])
+    if not isinstance(stated, list) or not all(isinstance(one, Mapping) for one in stated):
+        raise DocumentInvalid("/trains/unless_told", "must be a list of objects")
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for one in stated
+        for name, value in one.items()
+        if name in UNTOLD
+    }
 
 
 def _classes(fields: Document) -> Mapping[EngineWorkload, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from math import gcd
 
 from service.core.architecture.model import LatentAttention, MixtureOfExperts, ModelArchitecture
@@ -27,16 +28,8 @@ def check_settings(
     if asked.prediction_layers:
         _check_predictions(asked, architecture, problems)
     if asked.method != "full":
-        known = {
-            tensor.name
-            for group in architecture.groups
-            for tensor in group.tensors
-            if tensor.is_matrix
-        }
-        short = {name.split(".")[-1] for name in known}
-        _check_names(
-            "lora_targets", asked.lora_targets, known | short | {ALL_LINEAR}, problems, needed=True
-        )
+        known = matrix_names(architecture) | {ALL_LINEAR}
+        _check_names("lora_targets", asked.lora_targets or (), known, problems, needed=True)
         every = {tensor.name for group in architecture.groups for tensor in group.tensors} | {
             tensor.name
             for tensor in architecture.embedding + architecture.head + architecture.other
@@ -57,6 +50,14 @@ def check_settings(
         problems.add(
             "/training/checkpoint_every", f"the model has only {architecture.layer_count} layers"
         )
+
+
+def matrix_names(architecture: ModelArchitecture) -> frozenset[str]:
+    """Names of the matrices inside the layers, whole and without what comes before the last dot."""
+    names = {
+        tensor.name for group in architecture.groups for tensor in group.tensors if tensor.is_matrix
+    }
+    return frozenset(names | {name.split(".")[-1] for name in names})
 
 
 def _check_predictions(
@@ -134,7 +135,7 @@ def _check_optimizer_in_backward(asked: TrainingSettingsRequest, problems: Probl
 
 
 def _check_names(
-    field: str, names: tuple[str, ...], known: set[str], problems: Problems, needed: bool = False
+    field: str, names: tuple[str, ...], known: Set[str], problems: Problems, needed: bool = False
 ) -> None:
     if needed and not names:
         problems.add(f"/training/{field}", f"name at least one of {', '.join(sorted(known))}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NotRequired, TypeAlias, cast
 
+from service.core.memory.training.settings import Checkpointing, CrossEntropy
 from service.estimation.answers import Answer, IfAny, Parallelism
 from service.estimation.detail import WHOLE, Detail, part_of
 from service.estimation.inference.echo import power_limit
-from service.estimation.training.requests import TrainingSettingsRequest
+from service.estimation.training.requests import Dtype, TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining
 from service.estimation.writing import repeated, written
 
@@ -28,6 +29,13 @@ else:
 class TrainingSettings(AskedSettings):
     """The settings as they were understood."""
 
+    activation_checkpointing: Checkpointing
+    adapter_dropout: bool
+    cross_entropy: CrossEntropy
+    fused_kernels: bool
+    lora_targets: list[str]
+    master_weights: bool
+    optimizer_state_dtype: Dtype
     framework_generation: NotRequired[IfAny[str]]
     """Generation of the framework whose figures apply, by its id in /v1/engines, if it has
     several."""

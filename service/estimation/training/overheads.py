@@ -22,6 +22,7 @@ from service.estimation.levels import (
     MEMORY_SPREAD,
     TRAINING_MEMORY,
     TRAINING_MEMORY_SPREAD,
+    UNSTATED_FRAMEWORK,
     Held,
     Keys,
     engine_keys,
@@ -126,6 +127,10 @@ def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
     spread = _spread(snapshot, release).figures
     sigma = float(spread[_OVERHEADS].value) if spread else 0.0
     activations = float(spread[_ACTIVATIONS].value) if _ACTIVATIONS in spread else sigma
+    sizes = float(spread[_SIZES].value) if _SIZES in spread else 0.0
+    if release == FALLBACK_ENGINE and UNSTATED_FRAMEWORK in spread:
+        apart = float(spread[UNSTATED_FRAMEWORK].value)
+        sizes, activations = hypot(sizes, apart), hypot(activations, apart)
     kinds = level.missing or (() if _keys(snapshot, release) else ("class", "engine"))
     wider = [
         float(spread[name].value)
@@ -138,7 +143,7 @@ def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
     if _OF_ACTIVATIONS in found:
         known = level.figures[_OF_ACTIVATIONS].value
         found[_OF_ACTIVATIONS] = from_log_sigma(known, hypot(activations, *wider))
-    return found | ({_SIZES: spread[_SIZES]} if _SIZES in spread else {})
+    return found | ({_SIZES: exact(sizes)} if _SIZES in spread else {})
 
 
 def _widened(figures: Figures, log_sigma: float) -> dict[str, Interval]:

@@ -11,6 +11,7 @@ from service.core.memory.training.settings import (
     ALL_LINEAR,
     Adapter,
     AttentionKernel,
+    Checkpointing,
     CrossEntropy,
     ExpertDispatch,
     Fp8Recipe,
@@ -140,9 +141,10 @@ class TrainingSettingsRequest(Request):
     """All weights, adapters, or adapters on a quantised base."""
     lora_rank: int = Field(16, ge=1, le=8192)
     """Rank of adapters that have one."""
-    lora_targets: TensorNames = Field((ALL_LINEAR,), examples=[ALL_LINEAR])
+    lora_targets: TensorNames | None = Field(None, examples=[ALL_LINEAR])
     """all-linear, or names of the matrices that get an adapter, such as q_proj,v_proj (or a list of
-    them)."""
+    them). If null, those that the framework adapts unless told otherwise: queries and values for
+    PEFT, Transformers and LitGPT, all linear ones for most others."""
     trained_tensors: TensorNames = ()
     """Names of tensors that are trained in full beside the adapters, such as lm_head."""
     adapter: Adapter = "lora"
@@ -151,9 +153,9 @@ class TrainingSettingsRequest(Request):
     prompt and prefix train virtual_tokens, norms the weights of norms."""
     adapter_dtype: Dtype | None = None
     """Format that adapters are held in; if null, that of activations, in at least 16 bit."""
-    adapter_dropout: bool = False
+    adapter_dropout: bool | None = None
     """Whether the input of adapters of low rank has dropout, which keeps a copy of it for each
-    matrix, and masks."""
+    matrix, and masks. If null, as the framework does: it has for LitGPT, none for others."""
     virtual_tokens: int = Field(20, ge=1, le=1_000_000)
     """Tokens that prompt tuning puts in front of each sequence, or keys and values that prefix
     tuning puts in front of those of each layer."""
@@ -170,10 +172,12 @@ class TrainingSettingsRequest(Request):
     optimizer_in_backward: bool = False
     """Update each weight as soon as its gradient is there, so that gradients are never all held;
     needs gradient_accumulation_steps 1 and optimizer states on the accelerator."""
-    optimizer_state_dtype: Dtype = "fp32"
-    """Format of the states of optimizers that are not 8-bit."""
-    master_weights: bool = True
-    """Keep a 32-bit copy of trained weights that have fewer bits."""
+    optimizer_state_dtype: Dtype | None = None
+    """Format of the states of optimizers that are not 8-bit; if null, as the framework does: bf16
+    for torchtune and LitGPT, fp32 for others."""
+    master_weights: bool | None = None
+    """Keep a 32-bit copy of trained weights that have fewer bits; if null, as the framework does:
+    torchtune and LitGPT keep none, others do."""
     gradient_dtype: Dtype | None = None
     """Format in which gradients are kept and exchanged; if null, that of the framework: fp32 for
     Megatron-LM, Megatron Bridge, NeMo and torchtitan, bf16 for others."""
@@ -199,22 +203,27 @@ class TrainingSettingsRequest(Request):
     """Length of the documents packed into a sequence, of which each attends only within itself:
     the mean over tokens, to which long documents count by their length. If null, tokens attend
     within the whole sequence."""
-    activation_checkpointing: Literal["none", "selective", "selective-operators", "full"] = "none"
-    """selective recomputes attention scores, selective-operators also every other matrix product,
-    full whole layers."""
+    activation_checkpointing: Checkpointing | None = None
+    """none, selective, which recomputes attention scores, selective-operators, which recomputes
+    also every other matrix product, or full for whole layers. If null, as the framework does:
+    selective-operators for torchtitan, full for MaxText, LLaMA-Factory and Unsloth, none for
+    others."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Layers of a recomputed block, with full checkpointing."""
     attention: AttentionKernel = "flash"
     """Attention kernel: eager stores the attention scores, flash does not; flash-fp8 multiplies in
     8 bit, forward and backward, as Transformer Engine does with fp8_dpa."""
-    fused_kernels: bool = True
-    """Whether norms and gated activations are fused, by a compiler or by hand."""
+    fused_kernels: bool | None = None
+    """Whether norms and gated activations are fused, by a compiler or by hand; if null, as the
+    framework does unless told otherwise: not in Transformers, PEFT, Axolotl, LLaMA-Factory, LitGPT,
+    torchtune and torchtitan."""
     dropout: bool = False
     """Whether dropout is used, which stores its masks."""
-    cross_entropy: CrossEntropy = "plain"
+    cross_entropy: CrossEntropy | None = None
     """plain keeps logits in 32 bit, half-precision computes the whole loss in 16 bit, compiled
     keeps logits and their gradients in 16 bit, chunked logits in 16 bit and a part of them in
-    32 bit, fused only such a part."""
+    32 bit, fused only such a part. If null, as the framework does: chunked for torchtune and LLM.Q,
+    fused for Unsloth, plain for others."""
     cross_entropy_chunk_tokens: int = Field(1024, ge=1, le=100_000_000)
     """Tokens of such a part."""
     sequence_parallel: bool = True

@@ -11,15 +11,21 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Precision
-from service.core.engines import Recipes
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
 from service.core.memory.training.runtime import TrainingOverheads
-from service.core.memory.training.settings import Fp8Recipe, MicroBatch, Offload, TrainingSettings
+from service.core.memory.training.settings import (
+    ALL_LINEAR,
+    Fp8Recipe,
+    MicroBatch,
+    Offload,
+    TrainingSettings,
+)
 from service.core.performance.training.pipeline import fills_stages, most_virtual_stages
 from service.core.performance.training.work import product_format
 from service.core.platform import Machine
+from service.core.recipes import UNTOLD, Recipes
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.defaults import accelerator_warnings
 from service.estimation.layouts import resolve_parallelism
@@ -41,7 +47,7 @@ from service.estimation.software import (
     resolve_framework,
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
-from service.estimation.training.checks import check_schedule, check_settings
+from service.estimation.training.checks import check_schedule, check_settings, matrix_names
 from service.estimation.training.overheads import (
     measured_framework,
     training_memory_entries,
@@ -59,6 +65,9 @@ TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
 #: Formats that products can run in besides, with results and gradients in 16 bit.
 _COMPUTED = (*TRAINABLE, "int8", "nvfp4")
 _QUANTISED_BASE = "bnb-nf4"
+#: What most frameworks do where they are told nothing, beside the format of optimizer states.
+_USUAL = TrainingSettings()
+_USUAL_STATES = "fp32"
 _HALF_BITS = 16.0
 _NOT_PREDICTING = "prediction_layers_left_out"
 
@@ -200,11 +209,17 @@ def filled_in(
     asked: TrainingSettingsRequest, recipes: Recipes, architecture: ModelArchitecture | None
 ) -> TrainingSettingsRequest:
     """What was asked, with what the framework does where it is told nothing."""
+    told = {
+        name: _unless_told(name, recipes, architecture)
+        for name in UNTOLD
+        if getattr(asked, name) is None
+    }
     trained = 0
     if recipes.predicts and asked.method == "full" and architecture and can_predict(architecture):
         trained = architecture.prediction_layers
     return asked.model_copy(
-        update={
+        update=told
+        | {
             "gradient_dtype": asked.gradient_dtype or recipes.gradient_dtype,
             "prediction_layers": (
                 trained if asked.prediction_layers is None else asked.prediction_layers
@@ -213,17 +228,37 @@ def filled_in(
     )
 
 
+def _unless_told(
+    name: str, recipes: Recipes, architecture: ModelArchitecture | None
+) -> bool | str | tuple[str, ...]:
+    """What a framework does about a setting that it is told nothing of.
+
+    Frameworks name the matrices that they adapt by models: of their names those count that the
+    model has, and every matrix if it has none of them.
+    """
+    if name == "optimizer_state_dtype":
+        return str(recipes.unless_told.get(name, _USUAL_STATES))
+    found: bool | str | tuple[str, ...] = recipes.unless_told.get(name, getattr(_USUAL, name))
+    if isinstance(found, tuple) and architecture is not None:
+        names = matrix_names(architecture)
+        return tuple(one for one in found if one in names) or (ALL_LINEAR,)
+    return found
+
+
 def training_settings(
     asked: TrainingSettingsRequest, generation: str | None, recipes: Recipes
 ) -> TrainingSettings:
-    """The settings as the core's value, with the framework's generation and what it recomputes."""
+    """The core's value of settings that are filled in.
+
+    With the framework's generation, and what it recomputes.
+    """
     return valued(
         TrainingSettings,
         asked,
         framework_generation=generation,
         recomputes_last_product=recipes.recomputes_last_product,
         usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe),
-        optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype],
+        optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype or _USUAL_STATES],
         gradient_bytes=_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
         prediction_layers=asked.prediction_layers or 0,
         gradient_sum_bytes=_BYTES.get(asked.gradient_sum_dtype, 0.0),

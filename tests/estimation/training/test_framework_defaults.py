@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from service.core.memory.training.memory import training_memory
+from service.estimation.resolution import Problems
+from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import training_latency_answer
-from service.estimation.training.requests import LatencyTrainingRequest
+from service.estimation.training.requests import LatencyTrainingRequest, TrainingRequest
+from service.estimation.training.setup import resolve_training
 
 DIVIDED = {"parallelism": {"tensor": 4, "pipeline": 2}, "accelerator_count": 8}
 SHARDED = {"accelerator_count": 8}
@@ -70,3 +74,86 @@ def test_an_unnamed_framework_is_less_certain(ask):
         return found["high"] / found["low"]
 
     assert width() > 1.1 * width(framework="torchtitan")
+
+
+UNTOLD_OF = {
+    "torchtune": {
+        "cross_entropy": "chunked",
+        "fused_kernels": False,
+        "master_weights": False,
+        "optimizer_state_dtype": "bf16",
+        "lora_targets": ["q_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    },
+    "litgpt": {
+        "fused_kernels": False,
+        "adapter_dropout": True,
+        "lora_targets": ["q_proj", "v_proj"],
+    },
+    "peft": {"fused_kernels": False, "lora_targets": ["q_proj", "v_proj"]},
+    "llama-factory": {"activation_checkpointing": "full", "lora_targets": ["all-linear"]},
+    "unsloth": {"activation_checkpointing": "full", "cross_entropy": "fused"},
+    "torchtitan": {"activation_checkpointing": "selective-operators"},
+    "maxtext": {"activation_checkpointing": "full", "fused_kernels": True},
+    "llm.q": {"cross_entropy": "chunked"},
+    "default": {
+        "activation_checkpointing": "none",
+        "adapter_dropout": False,
+        "cross_entropy": "plain",
+        "fused_kernels": True,
+        "lora_targets": ["all-linear"],
+        "master_weights": True,
+        "optimizer_state_dtype": "fp32",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def settings(packaged_snapshot):
+    def understood(framework: str, model: str = "meta-llama/Llama-3.1-8B", **training: Any) -> Any:
+        request = TrainingRequest.model_validate(
+            {
+                "model": model,
+                "accelerator": "nvidia-h100-sxm-80gb",
+                "training": {"framework": framework} | training,
+            }
+        )
+        resolved = resolve_training(request, packaged_snapshot, Problems())
+        return resolved, echo_training(resolved)["training"]
+
+    return understood
+
+
+@pytest.mark.parametrize("framework", UNTOLD_OF)
+def test_what_a_request_leaves_out_is_as_the_framework_does(settings, framework):
+    resolved, told = settings(framework)
+    expected = UNTOLD_OF[framework]
+    assert {name: told[name] for name in expected} == expected
+    assert resolved.setup.settings.fused_kernels is told["fused_kernels"]
+    assert resolved.setup.settings.lora_targets == tuple(told["lora_targets"])
+    assert resolved.setup.settings.optimizer_state_bytes == (
+        2.0 if told["optimizer_state_dtype"] == "bf16" else 4.0
+    )
+
+
+def test_what_a_request_says_outdoes_the_framework(settings):
+    told = {"cross_entropy": "plain", "master_weights": True, "lora_targets": ["k_proj"]}
+    assert settings("torchtune", method="lora", **told)[1].items() >= told.items()
+
+
+def test_matrices_are_named_as_the_model_names_them(settings):
+    """Falcon makes queries, keys and values by one matrix; where no name fits, all are adapted."""
+    assert settings("peft", "tiiuae/falcon-7b")[1]["lora_targets"] == ["query_key_value"]
+    state_space = settings("peft", "state-spaces/mamba-2.8b-hf")[1]
+    assert state_space["lora_targets"] == ["all-linear"]
+
+
+def test_memory_without_a_framework_is_less_certain(settings, packaged_snapshot):
+    def width(framework):
+        resolved, _ = settings(framework, activation_checkpointing="full", fused_kernels=True)
+        setup = resolved.setup
+        memory = training_memory(
+            setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
+        )
+        return memory.total_bytes.high / memory.total_bytes.low
+
+    assert width("default") > 1.1 * width("torchtitan")

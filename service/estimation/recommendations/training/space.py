@@ -10,12 +10,13 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.deployment import Parallelism
-from service.core.engines import EngineRelease, Recipes
+from service.core.engines import EngineRelease
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload, OffloadTier, Place
 from service.core.number_formats import NUMBER_FORMATS
+from service.core.recipes import Recipes
 from service.core.search.training_candidates import (
     TrainingAcceleratorOption,
     TrainingDemand,
@@ -266,9 +267,9 @@ def variants(
     Optimizer states may lie in a memory ``tier``.
     """
     run = request.trained
-    asked = settings_of(run)
+    asked = filled_in(settings_of(run), recipes, architecture)
     base = training_settings(asked, release.generation, recipes)
-    predicted = filled_in(asked, recipes, architecture).prediction_layers or 0
+    predicted = asked.prediction_layers or 0
     places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
     offloads = [
         Offload(optimizer=place, tier=tier if place == "tier" else None)
