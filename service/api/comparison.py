@@ -5,7 +5,7 @@ They take long enough that they are computed beside the event loop, a few at a t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -33,7 +33,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.comparison.answers import BatchAnswer
 from service.estimation.comparison.batch import Item, batch_answer, batch_items
 from service.estimation.comparison.table import flat_rows, with_groups
-from service.estimation.loads import Respond, answer_bytes
+from service.estimation.loads import Respond, answers_bytes
 from service.estimation.recommendations.answers import WorkloadPage
 from service.estimation.recommendations.requests import BatchRequest
 from service.estimation.recommendations.workloads import workload_answers
@@ -49,7 +49,7 @@ router = Operations(prefix="/v1", tags=["decisions"])
 #: Forms of a batch, the one that is as welcome as others first.
 _BATCH_FORMS = ("application/json", "application/x-ndjson", "text/csv")
 #: Requests that are answered in one go where answers leave as they are made.
-_AT_ONCE = 16
+_AT_ONCE = 64
 
 
 @router.post(
@@ -186,8 +186,11 @@ def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
     charge(http, items)
 
 
-def _rendered(respond: Respond, request: Any, snapshot: CatalogSnapshot) -> orjson.Fragment:
-    return orjson.Fragment(answer_bytes(respond, request, snapshot))
+def _rendered(
+    respond: Respond, requests: Sequence[Any], snapshot: CatalogSnapshot
+) -> Iterator[orjson.Fragment | Rejected]:
+    for told in answers_bytes(respond, requests, snapshot):
+        yield told if isinstance(told, Rejected) else orjson.Fragment(told)
 
 
 def _field_errors(error: ValidationError, model: type[Request]) -> list[FieldError]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeAlias, cast
@@ -24,6 +24,8 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.tracing import MARKED, Place, Tape, Traced
 from service.estimation.programs import Program, compiled
 from service.estimation.references import Request
+from service.estimation.rejection import Rejected
+from service.estimation.rows import Rows
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +40,9 @@ _MOST_KINDS = 1_024
 _MOST_PROGRAMS_IN_ALL = 128
 #: Longer questions hold whole models, which nobody varies the load of so often.
 _LONGEST_BYTES = 4_096
+#: Questions of one kind that are answered column by column, and fewest that are worth it.
+_MOST_ROWS = 1_024
+_FEWEST_ROWS = 32
 #: A figure alone, and one within a text.
 _PLACES = re.compile(rf'"\ue002(\d+)\ue003"|{MARKED}')
 
@@ -53,6 +58,7 @@ class _Prepared:
     """
 
     program: Program
+    rows: Rows
     between: tuple[bytes, ...]
     numbers: int
     order: tuple[int, ...]
@@ -63,8 +69,17 @@ class _Prepared:
             found = self.program(*loads.values())
         except (ArithmeticError, ValueError):
             return None
-        if found is None:
-            return None
+        return None if found is None else self._told(found)
+
+    def answers(self, loads: Sequence[Mapping[str, float]]) -> list[bytes | None]:
+        """The answers to many loads; None for those that are decided otherwise."""
+        try:
+            rows = self.rows([[load[name] for load in loads] for name in loads[0]])
+        except (ArithmeticError, ValueError):
+            return [self.answer(load) for load in loads]
+        return [None if found is None else self._told(found) for found in rows]
+
+    def _told(self, found: tuple[Any, ...]) -> bytes:
         told = orjson.dumps(found[: self.numbers])[1:-1].split(b",")
         told += [word.encode() for word in found[self.numbers :]]
         pieces = [b""] * (len(self.between) + len(self.order))
@@ -129,33 +144,93 @@ def answer_bytes(respond: Respond, request: Any, snapshot: CatalogSnapshot) -> b
     Rejected
         If it cannot be answered.
     """
+    asked = _asked(request, snapshot)
+    if asked is None:
+        return orjson.dumps(respond(request, snapshot))
+    for prepared in asked.kind.prepared:
+        told = prepared.answer(asked.loads)
+        if told is not None:
+            return told
+    return _computed(respond, request, snapshot, asked)
+
+
+def answers_bytes(
+    respond: Respond, requests: Sequence[Any], snapshot: CatalogSnapshot
+) -> Iterator[bytes | Rejected]:
+    """Answers to many requests as JSON, in their order, or why one cannot be answered.
+
+    Those that differ in their load alone, and that there is code for, are answered together.
+    """
+    for first in range(0, len(requests), _MOST_ROWS):
+        part = requests[first : first + _MOST_ROWS]
+        ready = _ready([_asked(request, snapshot) for request in part])
+        for request, told in zip(part, ready, strict=True):
+            try:
+                yield answer_bytes(respond, request, snapshot) if told is None else told
+            except Rejected as rejected:
+                yield rejected
+
+
+def _ready(asked: Sequence[_Asked | None]) -> list[bytes | None]:
+    """Answers to those questions of which there are enough of a kind that there is code for."""
+    found: list[bytes | None] = [None] * len(asked)
+    by_kind: dict[tuple[str, str], list[int]] = {}
+    for at, one in enumerate(asked):
+        if one is not None and one.kind.prepared:
+            by_kind.setdefault(one.key, []).append(at)
+    for places in by_kind.values():
+        left = {at: one for at in places if (one := asked[at]) is not None}
+        for prepared in asked[places[0]].kind.prepared:  # type: ignore[union-attr]
+            if len(left) < _FEWEST_ROWS:
+                break
+            told = prepared.answers([one.loads for one in left.values()])
+            for at, answer in zip(tuple(left), told, strict=True):
+                if answer is not None:
+                    found[at] = answer
+                    del left[at]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that has a load, told apart from others by the rest of it."""
+
+    loads: Mapping[str, float]
+    key: tuple[str, str]
+    kind: _Kind
+    kinds: _Kinds
+
+
+def _asked(request: Any, snapshot: CatalogSnapshot) -> _Asked | None:
+    """The load of a question and its kind; None for one without, or that is too long to keep."""
     loads = _loads_of(request)
     if not loads:
-        return orjson.dumps(respond(request, snapshot))
+        return None
     # What is given, and as what: code for 1 is none for 1.0, nor for a field that is left out.
     forms = ",".join(f"{name}:{type(value).__name__}" for name, value in loads.items())
     rest = request.model_dump_json(exclude_unset=True, exclude={"workload": set(loads)})
     if len(rest) > _LONGEST_BYTES:
-        return orjson.dumps(respond(request, snapshot))
+        return None
     kinds, key = _kinds_of(snapshot), (f"{type(request).__name__} {forms}", rest)
-    kind = kinds.of(key)
-    for prepared in kind.prepared:
-        told = prepared.answer(loads)
-        if told is not None:
-            return told
+    return _Asked(loads, key, kinds.of(key), kinds)
+
+
+def _computed(respond: Respond, request: Any, snapshot: CatalogSnapshot, asked: _Asked) -> bytes:
+    """The answer that code does not give, and code for the next ones where it is time for it."""
     answer = orjson.dumps(respond(request, snapshot))
+    kind = asked.kind
     kind.computed += 1
     if (
         kind.computed >= ANSWERED_BEFORE
         and not kind.untraceable
         and len(kind.prepared) < _MOST_PROGRAMS
     ):
-        found = _prepare(respond, request, snapshot, loads)
+        found = _prepare(respond, request, snapshot, asked.loads)
         # The code has to repeat what is known, at least.
-        if found is None or found.answer(loads) != answer:
+        if found is None or found.answer(asked.loads) != answer:
             kind.untraceable = True
         else:
-            kinds.keep(key, kind, found)
+            asked.kinds.keep(asked.key, kind, found)
     return answer
 
 
@@ -202,6 +277,7 @@ def _prepare(
         next_word += at is None
     return _Prepared(
         compiled(tape, [*figures, *words]),
+        Rows(tape, [*figures, *words], [type(value) for value in loads.values()]),
         tuple(part.encode() for part in cast("list[str]", between[::3])),
         len(figures),
         tuple(order),

@@ -52,7 +52,7 @@ def compiled(tape: Tape, wanted: Sequence[Place]) -> Program:
         Answers None where a condition does not hold. Raises what arithmetic raises: a division by
         zero, say, in what is noted for all inputs under which the conditions hold.
     """
-    uses = _uses(tape, wanted)
+    uses = used(tape, wanted)
     lines = ["def program({}):"]
     inputs = [f"v{at}" for at, (name, _) in enumerate(tape.expressions) if name == "input"]
     lines[0] = f"def program({', '.join(inputs)}):"
@@ -86,8 +86,8 @@ def compiled(tape: Tape, wanted: Sequence[Place]) -> Program:
     return program
 
 
-def _uses(tape: Tape, wanted: Sequence[Place]) -> dict[Place, int]:
-    """How often each expression is used that is computed at all."""
+def used(tape: Tape, wanted: Sequence[Place]) -> dict[Place, int]:
+    """How often each expression is used that wanted ones, or conditions, need."""
     uses: dict[Place, int] = {}
     for place in (*wanted, *tape.conditions):
         uses[place] = uses.get(place, 0) + 1

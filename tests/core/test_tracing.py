@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from service.core import elementwise as e
 from service.core.interval import Interval, bounded, independent_sum, product, quotient, scale
-from service.core.tracing import Tape, Traced, Untraceable
+from service.core.tracing import Place, Tape, Traced, Untraceable
 from service.estimation.programs import compiled
+from service.estimation.rows import Rows
 
 NUMBERS = st.floats(0.01, 1e6, allow_subnormal=False)
 
@@ -69,6 +70,47 @@ def test_code_repeats_what_plain_numbers_do(x: float, y: float, a: float, b: flo
         plain = without_words(some_of_everything(first, second))
         for repeated, expected in zip(without_words(found), plain, strict=True):
             assert repeated == expected
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS), min_size=2, max_size=40), st.sampled_from([float, int])
+)
+def test_many_rows_get_what_code_gives_each(
+    rows: list[tuple[float, float]], kind: type[float]
+) -> None:
+    """To the last bit and of the same type; None for rows that are decided otherwise."""
+    rows = [(kind(x) + 1, y) for x, y in rows]
+    tape = Tape()
+    found = some_of_everything(*(tape.input(number) for number in rows[0]))
+    places = [each.place for each in found if type(each) is Traced]
+    # Words are noted in texts.
+    places += [Place(at) for at, (name, _) in enumerate(tape.expressions) if name == "format"]
+    program = compiled(tape, places)
+    together = Rows(tape, places, [type(number) for number in rows[0]])
+    told = together([[row[at] for row in rows] for at in range(2)])
+    assert [repr(each) for each in told] == [repr(program(*row)) for row in rows]
+    assert told[0] is not None
+
+
+def test_rows_are_not_computed_once_they_are_decided_otherwise() -> None:
+    """Nor do they stop the others where they could not be computed."""
+    tape = Tape()
+    x = tape.input(5.0)
+    found = 1.0 / (x - 2.0) if x > 3.0 else x
+    rows = Rows(tape, [found.place], [float])
+    assert rows([[2.0, 4.0, 3.0, 6.0]]) == [None, (0.5,), None, (0.25,)]
+    assert rows([[2.0, 1.0]]) == [None, None]
+
+
+def test_rows_that_cannot_be_computed_are_refused() -> None:
+    tape = Tape()
+    x = tape.input(5.0)
+    quotient, root = 1.0 / (x - 2.0), e.sqrt(x - 1.0)
+    power = (x - 3.0) ** 0.5
+    for place in (quotient.place, root.place, power.place):  # type: ignore[union-attr]
+        with pytest.raises((ArithmeticError, ValueError)):
+            Rows(tape, [place], [float])([[3.0, 2.0, 0.0]])
 
 
 def test_other_decisions_are_not_repeated() -> None:

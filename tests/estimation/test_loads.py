@@ -11,7 +11,7 @@ import pytest
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation import loads
 from service.estimation.bodies import parsed
-from service.estimation.loads import answer_bytes
+from service.estimation.loads import answer_bytes, answers_bytes
 from service.estimation.rejection import Rejected
 from service.estimation.use_cases import USE_CASES, UseCase
 
@@ -80,6 +80,34 @@ def test_code_answers_as_each_question_is_answered(
         repeated += respond.calls == before
         assert answer == orjson.dumps(USE_CASES[path].respond(request, packaged_snapshot))
     assert repeated >= 2
+
+
+def test_many_questions_get_the_answers_that_each_would_get_by_itself(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    """Of several kinds, with and without code, some of which are refused."""
+    use_case = USE_CASES["memory/inference"]
+    respond = Counting(use_case)
+    requests = [
+        asked(
+            "memory/inference",
+            {"accelerator_count": 8 if step % 5 else 2},
+            {"input_tokens": 900 + 301 * step, "concurrency": 5 + step % 7},
+        )
+        for step in range(90)
+    ]
+    requests[7] = asked("memory/inference", {"model": "nobody"}, {"input_tokens": 9})
+    expected = []
+    for request in requests:
+        try:
+            expected.append(orjson.dumps(use_case.respond(request, packaged_snapshot)))
+        except Rejected as rejected:
+            expected.append(rejected.errors)
+    for _ in range(2):
+        respond.calls = 0
+        found = list(answers_bytes(respond, requests, packaged_snapshot))
+        assert [one.errors if isinstance(one, Rejected) else one for one in found] == expected
+    assert respond.calls < len(requests) / 2
 
 
 def test_what_is_refused_stays_refused(packaged_snapshot: CatalogSnapshot) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from pydantic import ValidationError
@@ -27,14 +27,22 @@ from service.estimation.training.requests import EstimateTrainingRequest
 Item: TypeAlias = Mapping[str, Any] | InferenceRequest | EstimateTrainingRequest | Rejected
 #: How validation errors become errors of fields.
 Explain = Callable[[ValidationError, type[Request]], list[FieldError]]
-#: How an answer is told, given what answers, the request and the catalog.
-Tell: TypeAlias = Callable[[Callable[[Any, CatalogSnapshot], Any], Any, CatalogSnapshot], Any]
+#: How answers are told, or why there is none, given what answers, the requests and the catalog.
+Tell: TypeAlias = Callable[
+    [Callable[[Any, CatalogSnapshot], Any], Sequence[Any], CatalogSnapshot], Iterable[Any]
+]
 
 
 def _whole(
-    respond: Callable[[Any, CatalogSnapshot], Any], request: Any, snapshot: CatalogSnapshot
-) -> Any:
-    return respond(request, snapshot)
+    respond: Callable[[Any, CatalogSnapshot], Any],
+    requests: Sequence[Any],
+    snapshot: CatalogSnapshot,
+) -> Iterator[Any]:
+    for request in requests:
+        try:
+            yield respond(request, snapshot)
+        except Rejected as rejected:
+            yield rejected
 
 
 def batch_answer(
@@ -51,7 +59,8 @@ def batch_answer(
     explain
         Puts a validation error in the words of the entry point that took the requests.
     tell
-        Puts an answer in its form, given what answers, the request and the catalog.
+        Puts answers in their form, given what answers, the requests and the catalog; in the place
+        of one that there is none of, it gives why.
     """
     items = batch_items(requests, snapshot, explain, tell=tell)
     return {**frame(snapshot.revision), "items": items}
@@ -65,29 +74,33 @@ def batch_items(
     tell: Tell = _whole,
 ) -> list[BatchItem]:
     """Items of a batch, or of a part of it that begins at ``first``."""
-    return [_item(at, body, snapshot, explain, tell) for at, body in enumerate(requests, first)]
+    asked = [_asked(body, snapshot, explain) for body in requests]
+    told = iter(tell(_answered, [one for one in asked if isinstance(one, Request)], snapshot))
+    return [
+        _item(at, next(told) if isinstance(one, Request) else one)
+        for at, one in enumerate(asked, first)
+    ]
 
 
-def _item(
-    at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain, tell: Tell
-) -> BatchItem:
+def _asked(body: Item, snapshot: CatalogSnapshot, explain: Explain) -> Request | Rejected:
+    """The request that an item means, or why it is none."""
     try:
         if isinstance(body, Rejected):
-            raise body
+            return body
         request = request_of(body) if isinstance(body, Mapping) else body
         _refuse_another_catalog(request, snapshot)
-        answer = tell(_answered, request, snapshot)
     except ValidationError as invalid:
-        errors = explain(invalid, _model_of(body))
+        return Rejected(explain(invalid, _model_of(body)))
     except Rejected as rejected:
-        errors = list(rejected.errors)
-    else:
-        return {"index": at, "answer": answer, "errors": []}
-    return {
-        "index": at,
-        "answer": None,
-        "errors": [field_problem(error) for error in errors],
-    }
+        return rejected
+    return request
+
+
+def _item(at: int, told: Any) -> BatchItem:
+    if isinstance(told, Rejected):
+        errors = [field_problem(error) for error in told.errors]
+        return {"index": at, "answer": None, "errors": errors}
+    return {"index": at, "answer": told, "errors": []}
 
 
 def request_of(body: Mapping[str, Any]) -> InferenceRequest | EstimateTrainingRequest:
