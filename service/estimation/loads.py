@@ -4,7 +4,8 @@ Whoever tries loads on one deployment asks the same again but for a few numbers.
 questions are answered as any other. Then one is computed with numbers that note what becomes of
 them (:mod:`service.core.tracing`), and what was noted answers the next ones: the same arithmetic,
 and between its figures the same text. Where a load leads to other decisions than those noted, it is
-answered as any other again, until there is code for that as well.
+answered as any other again, until there is code for that as well. Code is made in a thread of its
+own, so that no answer waits for it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any, TypeAlias, cast
 
 import orjson
@@ -43,6 +45,10 @@ _LONGEST_BYTES = 4_096
 #: Questions of one kind that are answered column by column, and fewest that are worth it.
 _MOST_ROWS = 1_024
 _FEWEST_ROWS = 32
+#: Makes code, one after the other.
+CODING = ThreadPoolExecutor(1, thread_name_prefix="coding")
+#: Code that may be waited for; beyond, questions are computed until there is room.
+_ROOM = BoundedSemaphore(8)
 #: A figure alone, and one within a text.
 _PLACES = re.compile(rf'"\ue002(\d+)\ue003"|{MARKED}')
 
@@ -90,10 +96,13 @@ class _Prepared:
 
 @dataclass(slots=True)
 class _Kind:
-    """Questions that differ in their load alone: how many were computed, and code for others."""
+    """Questions that differ in their load alone: how many were computed, and code for others.
+
+    ``settled`` says that no code is to be made: none is possible, or some is being made.
+    """
 
     computed: int = 0
-    untraceable: bool = False
+    settled: bool = False
     prepared: list[_Prepared] = field(default_factory=list)
 
 
@@ -222,16 +231,29 @@ def _computed(respond: Respond, request: Any, snapshot: CatalogSnapshot, asked: 
     kind.computed += 1
     if (
         kind.computed >= ANSWERED_BEFORE
-        and not kind.untraceable
+        and not kind.settled
         and len(kind.prepared) < _MOST_PROGRAMS
+        and _ROOM.acquire(blocking=False)
     ):
+        kind.settled = True
+        CODING.submit(_code, respond, request, snapshot, asked, answer)
+    return answer
+
+
+def _code(
+    respond: Respond, request: Any, snapshot: CatalogSnapshot, asked: _Asked, answer: bytes
+) -> None:
+    """Make code that answers as ``respond`` did, if it can be made."""
+    try:
         found = _prepare(respond, request, snapshot, asked.loads)
         # The code has to repeat what is known, at least.
-        if found is None or found.answer(asked.loads) != answer:
-            kind.untraceable = True
-        else:
-            asked.kinds.keep(asked.key, kind, found)
-    return answer
+        if found is not None and found.answer(asked.loads) == answer:
+            asked.kinds.keep(asked.key, asked.kind, found)
+            asked.kind.settled = False
+    except Exception:
+        _log.exception("code for answers could not be made")
+    finally:
+        _ROOM.release()
 
 
 def _loads_of(request: Request) -> dict[str, float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -16,6 +17,9 @@ Program: TypeAlias = Callable[..., tuple[Any, ...] | None]
 
 #: Expressions nest no deeper than this, so that the interpreter's stack stays small.
 _DEEPEST = 40
+#: Lines of a function, which takes some milliseconds to compile.
+_LONGEST_PART = 256
+_VARIABLES = re.compile(r"\bv\d+\b")
 #: Expressions that spell their operands twice.
 _TWICE = frozenset({"maximum", "minimum"})
 _INFIX = frozenset({"+", "-", "*", "/", "//", "%", "**", ">=", "<=", ">", "<", "==", "!="})
@@ -53,9 +57,8 @@ def compiled(tape: Tape, wanted: Sequence[Place]) -> Program:
         zero, say, in what is noted for all inputs under which the conditions hold.
     """
     uses = used(tape, wanted)
-    lines = ["def program({}):"]
     inputs = [f"v{at}" for at, (name, _) in enumerate(tape.expressions) if name == "input"]
-    lines[0] = f"def program({', '.join(inputs)}):"
+    lines: list[str] = []
     spelled: dict[Place, tuple[str, int]] = {}
 
     def spell(operand: Operand) -> tuple[str, int]:
@@ -81,9 +84,28 @@ def compiled(tape: Tape, wanted: Sequence[Place]) -> Program:
         spelled[place] = text, depth
     lines.append(f" return ({''.join(f'{spelled[place][0]},' for place in wanted)})")
     found: dict[str, Any] = {**OPERATIONS, **_NAMES}
-    exec("\n".join(lines), found)  # noqa: S102 - numbers and operators alone
-    program: Program = found["program"]
+    for text in _in_parts(lines, inputs):
+        exec(text, found)  # noqa: S102 - numbers and operators alone
+    program: Program = found["part_0"]
     return program
+
+
+def _in_parts(lines: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
+    """Functions that call each other in turn, with the variables that are needed from there on.
+
+    Nothing else goes on in a process while it compiles a function: each is short.
+    """
+    starts = range(0, len(lines), _LONGEST_PART)
+    given = [inputs]
+    for start in starts[1:]:
+        known = dict.fromkeys((*inputs, *_VARIABLES.findall("".join(lines[:start]))))
+        needed = set(_VARIABLES.findall("".join(lines[start:])))
+        given.append([name for name in known if name in needed])
+    for at, start in enumerate(starts):
+        body = lines[start : start + _LONGEST_PART]
+        if at + 1 < len(starts):
+            body = [*body, f" return part_{at + 1}({','.join(given[at + 1])})"]
+        yield "\n".join([f"def part_{at}({','.join(given[at])}):", *body])
 
 
 def used(tape: Tape, wanted: Sequence[Place]) -> dict[Place, int]:

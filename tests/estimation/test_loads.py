@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Event
 from typing import Any
 
 import orjson
@@ -60,6 +61,11 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loads, "ANSWERED_BEFORE", 1)
 
 
+def wait_for_code() -> None:
+    """Until what was to be made so far is there: one is made after the other."""
+    loads.CODING.submit(int).result()
+
+
 def asked(path: str, body: dict[str, Any], workload: dict[str, Any]) -> Any:
     question = MAIN | body | {"workload": workload}
     return parsed(USE_CASES[path].request, orjson.dumps(question))
@@ -78,6 +84,7 @@ def test_code_answers_as_each_question_is_answered(
         before = respond.calls
         answer = answer_bytes(respond, request, packaged_snapshot)
         repeated += respond.calls == before
+        wait_for_code()
         assert answer == orjson.dumps(USE_CASES[path].respond(request, packaged_snapshot))
     assert repeated >= 2
 
@@ -91,8 +98,8 @@ def test_many_questions_get_the_answers_that_each_would_get_by_itself(
     requests = [
         asked(
             "memory/inference",
-            {"accelerator_count": 8 if step % 5 else 2},
-            {"input_tokens": 900 + 301 * step, "concurrency": 5 + step % 7},
+            {"accelerator_count": 8 if step % 5 else 4},
+            {"input_tokens": 900 + 32 * step, "concurrency": 8},
         )
         for step in range(90)
     ]
@@ -103,7 +110,8 @@ def test_many_questions_get_the_answers_that_each_would_get_by_itself(
             expected.append(orjson.dumps(use_case.respond(request, packaged_snapshot)))
         except Rejected as rejected:
             expected.append(rejected.errors)
-    for _ in range(2):
+    for _ in range(3):
+        wait_for_code()
         respond.calls = 0
         found = list(answers_bytes(respond, requests, packaged_snapshot))
         assert [one.errors if isinstance(one, Rejected) else one for one in found] == expected
@@ -135,7 +143,23 @@ def test_kinds_are_told_apart_by_all_but_the_numbers_of_their_load(
     ]
     for request in questions * 2:
         told = answer_bytes(respond, request, packaged_snapshot)
+        wait_for_code()
         assert told == orjson.dumps(respond.use_case.respond(request, packaged_snapshot))
+
+
+def test_no_answer_waits_for_code(packaged_snapshot: CatalogSnapshot) -> None:
+    """Nor is the same code made twice."""
+    respond = Counting(USE_CASES["memory/inference"])
+    going_on = Event()
+    loads.CODING.submit(going_on.wait)
+    for tokens in range(3):
+        request = asked("memory/inference", {"accelerator_count": 6}, {"input_tokens": 40 + tokens})
+        answer_bytes(respond, request, packaged_snapshot)
+    assert respond.calls == 3
+    going_on.set()
+    wait_for_code()
+    answer_bytes(respond, request, packaged_snapshot)
+    assert respond.calls == 3 + 1  # once more to note what is computed, and never again
 
 
 def test_questions_without_a_load_are_answered_as_ever(packaged_snapshot: CatalogSnapshot) -> None:
@@ -157,6 +181,7 @@ def test_what_code_cannot_repeat_is_computed_each_time(packaged_snapshot: Catalo
     for tokens in range(100, 105):
         request = asked("memory/inference", {"accelerator_count": 3}, {"input_tokens": tokens})
         answer = answer_bytes(respond, request, packaged_snapshot)
+        wait_for_code()
         assert orjson.loads(answer) == {"twice": 2 * tokens}
     assert calls == 5 + 1  # one attempt to note what it does
 
@@ -172,6 +197,7 @@ def test_searches_within_an_estimate_are_not_written_out(
             {"input_tokens": tokens, "requests_per_s": 0.5},
         )
         answer_bytes(respond, request, packaged_snapshot)
+        wait_for_code()
     assert respond.calls == 3 + 1  # one attempt, which ends early
 
 
