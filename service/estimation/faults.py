@@ -109,7 +109,7 @@ def _always(text: str) -> Callable[[Mapping[str, Any], Any], str]:
     return lambda _, __: text
 
 
-_NUMBER, _WHOLE, _TEXT, _LIST = "a number", "a whole number", "a text", "a list"
+_NUMBER, _WHOLE, _TEXT, _LIST = "a number", "a whole number", "text", "a list"
 _TOLD: Mapping[str, Callable[[Mapping[str, Any], Any], str]] = MappingProxyType(
     {
         "missing": _always("is required"),

@@ -300,7 +300,8 @@ def validation_problem(
         near = near or corrections(item) or choices_near(item)
         if item["type"] == "model_type" and item.get("input") is not None:
             some = ", ".join(sorted(fields_at(model, place))[:_MOST_SHOWN])
-            detail = f"{detail} with fields such as {some}" if some else detail
+            joint = ", " if "," in detail else " "
+            detail = f"{detail}{joint}with fields such as {some}" if some else detail
         if item["type"] == "missing":
             detail = required_field(model, place)
         if item["type"] == "extra_forbidden" and len(found) < _MOST_LISTED:

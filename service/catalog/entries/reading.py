@@ -116,7 +116,7 @@ def text(fields: Document, key: str, default: str) -> str:
     if value is None:
         return default
     if not isinstance(value, str) or not 0 < len(value) <= 200:
-        raise DocumentInvalid(f"/{key}", "must be a text of 1 to 200 characters")
+        raise DocumentInvalid(f"/{key}", "must be text of 1 to 200 characters")
     return value
 
 

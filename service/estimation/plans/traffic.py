@@ -175,7 +175,7 @@ def _refuse_too_many(copies: int, one: Operation, request: TrafficPlanRequest) -
     if copies * one.accelerators > _MOST_ACCELERATORS:
         Problems().refuse(
             "/requests_per_s" if request.copies is None else "/copies",
-            f"{copies * one.accelerators:,} accelerators; a deployment may have "
+            f"would take {copies * one.accelerators:,} accelerators; a deployment may have up to "
             f"{_MOST_ACCELERATORS:,}",
         )
 

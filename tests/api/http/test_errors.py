@@ -431,6 +431,12 @@ SENT = "/v1/estimates/inference"
         ({"accelerator_count": True}, "/accelerator_count", "not true or false", []),
         ({"model": None}, "/model", "must not be null", []),
         ({"precision": "fp8"}, "/precision", "an object with fields such as activations", []),
+        (
+            {"precision": True},
+            "/precision",
+            "an object, not true or false, with fields such as activations",
+            [],
+        ),
         ({"as_of": "22.11.2026"}, "/as_of", "year-month-day", ["2026-11-22"]),
         ({"as_of": "2026-02-30"}, "/as_of", "a day of the calendar", []),
         ({"workload": {"input_tokens": -5}}, "/workload/input_tokens", "must be at least 1", []),
