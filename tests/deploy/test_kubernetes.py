@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
 
-from service.settings import Settings
+from service import ENGINE_VERSION
+from service.settings import INSTALLATION, Settings
 from tests.architecture.test_packaging import environment_names
 
-FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
+FOLDER = INSTALLATION / "deploy" / "kubernetes"
 Manifest = dict[str, Any]
 
 
@@ -61,6 +61,15 @@ def test_a_slip_would_be_noticed(manifests: dict[str, Manifest]) -> None:
 def test_kustomize_lists_every_file(manifests: dict[str, Manifest]) -> None:
     listed = set(manifests["Kustomization"]["resources"])
     assert listed == {file.name for file in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
+
+
+def test_images_are_of_this_release(manifests: dict[str, Manifest], container: Manifest) -> None:
+    [image] = manifests["Kustomization"]["images"]
+    assert (image["name"], image["newTag"]) == (container["image"], ENGINE_VERSION)
+    composed = yaml.safe_load((INSTALLATION / "docker-compose.yml").read_text())["services"]
+    for name in ("headroom", "worker"):
+        assert composed[name]["image"] == f"headroom:{ENGINE_VERSION}"
+        assert composed[name]["restart"] == "unless-stopped"
 
 
 def test_everything_means_the_same_pods(manifests: dict[str, Manifest], pod: Manifest) -> None:
