@@ -94,10 +94,9 @@ def grouped_fields(answer: type) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Groups that an answer has, and the sections that are wanted of it; None for all."""
+    """Groups that an answer has."""
 
     groups: frozenset[str]
-    sections: frozenset[str] | None = None
 
     def has(self, group: Group) -> bool:
         """Whether the answer has the parts of a group."""
@@ -108,13 +107,9 @@ class Detail:
         """Figures of the catalog of which an estimate in this detail tells nothing."""
         return frozenset() if self.has("impacts.breakdown") else _FOR_IMPACTS_BY_PART
 
-    def wants(self, section: str) -> bool:
-        """Whether anything of a section is wanted."""
-        return self.sections is None or section in self.sections
-
     def without(self, group: Group) -> Detail:
         """The same but for a group."""
-        return Detail(self.groups - {group}, self.sections)
+        return Detail(self.groups - {group})
 
 
 #: All groups but explanations, which requests ask for by ``explain`` as well.

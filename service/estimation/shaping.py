@@ -74,7 +74,7 @@ def shape(answer: Any, include: tuple[str, ...], fields: tuple[str, ...]) -> Sha
             _want(wanted, parts)
     if errors:
         raise Rejected(errors)
-    return Shape(Detail(frozenset(groups), frozenset(wanted)), wanted)
+    return Shape(Detail(frozenset(groups)), wanted)
 
 
 class _LeadsNowhere(HeadroomError):

@@ -53,10 +53,6 @@ class OfferTable:
         return f"{self.provider}/{offer.region}" if offer.region else None
 
 
-#: Of a provider whose offers nobody states.
-NO_OFFERS: Mapping[str, tuple[Offer, ...]] = {}
-
-
 def offers_from_document(document: Document) -> Entry[OfferTable]:
     """The offers of a provider from a catalog document.
 

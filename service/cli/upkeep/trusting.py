@@ -67,7 +67,8 @@ def sbom(
     arguments = ("requirements", f"requirements/{lock}.txt", "--pyproject", "pyproject.toml")
     form = ("--output-reproducible", "--spec-version", "1.6", "--output-format", "JSON")
     finished = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "cyclonedx_py", *arguments, *form, "-o", "-"],
+        # A lock says nothing of what needs what, and the tool warns of that each time.
+        [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", *arguments, *form, "-o", "-"],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,

@@ -184,7 +184,6 @@ class Encoder:
     ``window_s`` seconds, each of ``window_positions`` positions however much of it is silence.
     """
 
-    modality: Literal["text", "audio"]
     hidden_size: int
     groups: tuple[LayerGroup, ...]
     stem: tuple[Tensor, ...]

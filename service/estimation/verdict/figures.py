@@ -99,15 +99,7 @@ def inference_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Ke
         ),
         _money(estimate),
         _carbon(year, snapshot),
-        _figure(
-            "memory",
-            "Memory used, each",
-            memory["total_bytes"],
-            gigabytes,
-            f"of {gigabytes(memory['capacity_bytes'])}",
-            ("Total", "Headroom"),
-            ("models", "accelerators", "calibrations"),
-        ),
+        _memory(memory),
     )
 
 
@@ -155,15 +147,7 @@ def training_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Key
             ("total_location_gco2e", "operational_location_gco2e", "embodied_gco2e"),
             ("regions", "platforms", "accelerators"),
         ),
-        _figure(
-            "memory",
-            "Memory used, each",
-            memory["total_bytes"],
-            gigabytes,
-            f"of {gigabytes(memory['capacity_bytes'])}",
-            ("Total", "Headroom"),
-            ("models", "accelerators", "calibrations"),
-        ),
+        _memory(memory),
     )
 
 
@@ -223,6 +207,18 @@ def price_terms(basis: Basis, cost: Mapping[str, Any]) -> str:
     date = cost.get("price_date")
     kind = str(cost.get("price_kind") or "list").replace("-", " ")
     return f"{kind} price" + (f" of {date}" if date else "")
+
+
+def _memory(memory: Mapping[str, Any]) -> KeyFigure:
+    return _figure(
+        "memory",
+        "Memory used, each",
+        memory["total_bytes"],
+        gigabytes,
+        f"of {gigabytes(memory['capacity_bytes'])}",
+        ("Total", "Headroom"),
+        ("models", "accelerators", "calibrations"),
+    )
 
 
 def _money(estimate: Estimate) -> KeyFigure:

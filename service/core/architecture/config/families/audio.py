@@ -153,7 +153,6 @@ def _qwen3(fields: Fields, text_hidden: int) -> AudioEncoder:
         *norm("ln_post", width, bias=True),
     )
     encoder = Encoder(
-        "audio",
         width,
         (layers_of(stack, crosses=False),),
         stem,

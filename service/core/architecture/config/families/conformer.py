@@ -95,7 +95,6 @@ def phi4_audio(fields: Fields, text_hidden: int) -> AudioEncoder:
     if reduction != 1 << steps or not steps:
         raise fields.fault("time_reduction", "must be a power of two above one")
     encoder = Encoder(
-        "audio",
         hidden,
         (_layer(fields, hidden),),
         _stem(fields, hidden, steps),

@@ -160,7 +160,7 @@ def _t5(fields: Fields, model_type: str) -> ModelArchitecture:
     return _assembled(
         fields,
         model_type,
-        Encoder("text", hidden, (layers_of(encoder, crosses=False),), stem),
+        Encoder(hidden, (layers_of(encoder, crosses=False),), stem),
         replace(encoder, layers=later),
         tables=(replace(distances, copies=later if each else 1),),
         final=norm("decoder.final_layer_norm", hidden),
@@ -198,7 +198,7 @@ def _bart(
     return _assembled(
         fields,
         model_type,
-        Encoder("text", hidden, (layers_of(encoder, crosses=False),), tables + norms),
+        Encoder(hidden, (layers_of(encoder, crosses=False),), tables + norms),
         decoder,
         tables=tables,
         final=norms,
@@ -218,7 +218,6 @@ def audio_encoder(fields: Fields) -> Encoder:
         *norm("encoder.layer_norm", hidden, bias=True),
     )
     return Encoder(
-        "audio",
         hidden,
         (layers_of(layers, crosses=False),),
         stem,
