@@ -175,13 +175,13 @@ class Engine:
     its cache in ``caches``, in ``usual_caches`` for some formats of weights where nobody says, and
     trains by ``recipes``.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
-    others divide each layer. Copies of those that ``shares_experts`` may hold each expert once
-    among them. Those that are ``preallocating`` take their share of the memory when they start,
-    whatever they come to need of it; those that ``pads_heads`` hold as many attention
-    heads as tensor parallelism divides. Those that are ``preempting`` take pages as answers grow,
-    and pause a request where pages run out; others set room aside for a whole answer when they
-    begin with it. It starts with ``defaults``. Those with ``backends`` drive hardware by one of
-    several interfaces, as they were built.
+    others divide each layer. Processors of the host compute ``experts_on_host``. Copies of those
+    that ``shares_experts`` may hold each expert once among them. Those that are ``preallocating``
+    take their share of the memory when they start, whatever they come to need of it; those that
+    ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those that are
+    ``preempting`` take pages as answers grow, and pause a request where pages run out; others set
+    room aside for a whole answer when they begin with it. It starts with ``defaults``. Those with
+    ``backends`` drive hardware by one of several interfaces, as they were built.
     ``unestimated`` says what no formula here knows of it.
     """
 
@@ -198,6 +198,7 @@ class Engine:
     usual_caches: Mapping[str, str] = field(default_factory=dict)
     recipes: Recipes = field(default_factory=Recipes)
     divides_layers: bool = False
+    experts_on_host: bool = False
     shares_experts: bool = False
     preallocating: bool = False
     pads_heads: bool = False

@@ -41,8 +41,10 @@ class Platform:
     are rented out in parts, else 0.
     ``rated_power_w`` is the most that a machine draws. What a machine took to make and weighs is
     that of its accelerators, too, where its ``whole_ratio`` is 1 and not 0. A core of its host
-    takes ``core_time_ratio`` of the time that one of an accelerator server does. Unknown
-    figures are None; ``kind`` is the class of machine that the spread of its power goes by.
+    takes ``core_time_ratio`` of the time that one of an accelerator server does; all together have
+    a dense peak of ``host_matrix_flops_per_s`` with 16-bit operands, and read memory at
+    ``host_memory_bandwidth_bytes_per_s`` at most. Unknown figures are None; ``kind`` is the class
+    of machine that the spread of its power goes by.
     """
 
     id: str = field(metadata=NAME)
@@ -65,6 +67,8 @@ class Platform:
     mass_kg: Interval | None = field(default=None, metadata=FIGURE)
     whole_ratio: Number = field(default=0.0, metadata=FIGURE)
     core_time_ratio: Number = field(default=1.0, metadata=FIGURE)
+    host_matrix_flops_per_s: Interval | None = field(default=None, metadata=FIGURE)
+    host_memory_bandwidth_bytes_per_s: Interval | None = field(default=None, metadata=FIGURE)
 
     @property
     def accelerators_of_a_host(self) -> Number:

@@ -146,6 +146,12 @@ def calibration(
     )
 
 
+def processors_calibration(snapshot: CatalogSnapshot, release: str) -> PerformanceCalibration:
+    """What processors of an accelerator server's host reach of their datasheets with a release."""
+    found = _calibration(snapshot, release, "cpu-x86", "", "", "", 1.0, None, "server")
+    return found.performance
+
+
 @derived(most=512)
 def _calibration(
     snapshot: CatalogSnapshot,

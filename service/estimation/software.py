@@ -187,6 +187,17 @@ def check_runs_on(
     )
 
 
+def check_searched(release: EngineRelease, snapshot: CatalogSnapshot, problems: Problems) -> None:
+    """Note it if searches do not try an engine."""
+    engine = snapshot.engines[release.engine].value
+    if engine.experts_on_host:
+        problems.add(
+            _ENGINE,
+            f"{engine.name} leaves experts to processors of the host, by which searches do not "
+            "tell machines apart; ask for estimates of those that you consider",
+        )
+
+
 def engines_on(
     accelerator: Accelerator, workload: EngineWorkload, snapshot: CatalogSnapshot
 ) -> list[str]:

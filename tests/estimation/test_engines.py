@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -313,11 +313,14 @@ def test_a_framework_that_does_not_run_on_the_hardware_is_refused(packaged_snaps
 
 
 def test_an_engine_that_no_formula_describes_is_refused_with_the_reason(packaged_snapshot):
+    known = packaged_snapshot.engines["mlc-llm"]
+    unknown = replace(known, value=replace(known.value, unestimated="nobody knows how it works"))
+    engines = {**packaged_snapshot.engines, "mlc-llm": unknown}
     with pytest.raises(Rejected) as refused:
-        inference_memory_answer(asked("ktransformers", None), packaged_snapshot)
+        inference_memory_answer(asked("mlc-llm", None), replace(packaged_snapshot, engines=engines))
     [error] = refused.value.errors
     assert error.pointer == "/serving/engine"
-    assert "experts on the host's processors" in error.detail
+    assert "nobody knows how it works" in error.detail
 
 
 def test_neuron_pads_attention_heads_to_what_its_ranks_divide(packaged_snapshot):

@@ -102,6 +102,7 @@ class EngineLayout(Stated):
     """How an engine divides a model where nobody says."""
 
     divides: NotRequired[Literal["layers"]]
+    experts: NotRequired[Literal["host"]]
     """By layers, a few of them on each accelerator; others divide each layer."""
     shares_experts: NotRequired[bool]
     """Whether copies of a model may hold each of its experts once among them."""

@@ -78,6 +78,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         caches=_formats(holds, "holds", "caches"),
         usual_caches=dict(holds.get("usual", {})),
         divides_layers=layout.get("divides") == "layers",
+        experts_on_host=layout.get("experts") == "host",
         shares_experts=layout.get("shares_experts") is True,
         recipes=_recipes(trains),
         preallocating=fields.get("preallocating") is True,

@@ -342,6 +342,19 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             Bounds(0.1, 20.0),
         ),
         FigureSpec(
+            "host_matrix_flops_per_s",
+            "FLOP/s",
+            "Dense peak of all processors of a machine's host with 16-bit operands; some engines"
+            " leave routed experts to them",
+            Bounds(1e9, 1e16),
+        ),
+        FigureSpec(
+            "host_memory_bandwidth_bytes_per_s",
+            "B/s",
+            "Peak bandwidth of all memory channels of a machine's host",
+            Bounds(1e8, 1e14),
+        ),
+        FigureSpec(
             "accelerator_power_w",
             "W",
             "Power limit that the machine sets each accelerator, where it is not the part's own",

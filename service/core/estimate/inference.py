@@ -146,21 +146,24 @@ def with_tiers(
 
     The bandwidth becomes what all tiers together amount to for the bytes of a step, and its
     spread joins that of the measured efficiencies; what that adds to the time of memory is as
-    unsure as other waiting for a host.
+    unsure as other waiting for a host. Where the host computes experts, so do its rates and their
+    spread.
     """
     bandwidth, hardware = tiers.bandwidth_bytes_per_s, calibration.hardware
-    spread = log(bandwidth.high / bandwidth.low) / 2.0 / Z_90
+    computing = reading = log(bandwidth.high / bandwidth.low) / 2.0 / Z_90
+    if tiers.processors is not None:
+        computing, reading = map(hypot, (computing, reading), tiers.processors.log_sigmas)
     wider = replace(
         hardware,
-        decode_log_sigma=hypot(hardware.decode_log_sigma, spread),
-        prefill_log_sigma=hypot(hardware.prefill_log_sigma, spread),
-        throughput_log_sigma=hypot(hardware.throughput_log_sigma, spread),
+        decode_log_sigma=hypot(hardware.decode_log_sigma, reading),
+        prefill_log_sigma=hypot(hardware.prefill_log_sigma, computing),
+        throughput_log_sigma=hypot(hardware.throughput_log_sigma, reading),
     )
     alone_per_s = deployment.accelerator.memory_bandwidth_bytes_per_s
     slower = replace(deployment.accelerator, memory_bandwidth_bytes_per_s=bandwidth.value)
     outside_ratio = maximum(1.0 - bandwidth.value / alone_per_s, 0.0)
     return replace(deployment, accelerator=slower), replace(
-        calibration, hardware=wider, outside_ratio=outside_ratio
+        calibration, hardware=wider, outside_ratio=outside_ratio, host=tiers.processors
     )
 
 

@@ -28,7 +28,7 @@ from service.core.performance.inference.open_load import (
 )
 from service.core.performance.inference.queueing import NORMAL_QUANTILES
 from service.core.performance.inference.replica import Mix, Replica
-from service.core.performance.step import StepTime
+from service.core.performance.steps import StepTime
 
 #: Prompts of a step that are tried, of those of full steps: from almost idle to almost full.
 _TRIED = np.array([1e-6, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.83, 0.93, 0.98])

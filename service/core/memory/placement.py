@@ -58,6 +58,10 @@ class Placement:
 
     stored: tuple[Stored, ...]
 
+    def without(self, name: str) -> Placement:
+        """Everything else, where it is."""
+        return Placement(tuple(item for item in self.stored if item.name != name))
+
     def of(self, tier: int | None) -> tuple[Stored, ...]:
         """What a tier holds."""
         return tuple(item for item in self.stored if item.tier == tier)

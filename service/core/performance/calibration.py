@@ -13,6 +13,7 @@ from math import inf
 from service.core.elementwise import Number
 from service.core.figures import Figures, from_figures
 from service.core.learning import CHANNELS, NO_CORRECTION, NO_CORRECTIONS, Correction, Corrections
+from service.core.performance.host_experts import HostProcessors
 from service.core.performance.spread import NO_WIDENING, Widening
 from service.core.stacking import ALIKE, FIGURE, NAME
 
@@ -223,7 +224,8 @@ class PerformanceCalibration:
     ``corrections`` are what own measurements of its kind say about the times that follow. Spreads
     are those of kernels that are known; ``widening`` says by what a time has more, by what it is
     spent on, and ``outside_ratio`` how much of the time of memory is owed to what lies outside the
-    accelerator [-].
+    accelerator [-]. Experts are computed by the ``host``, as far as it serves this accelerator; by
+    the accelerator where that is None.
     """
 
     hardware: HardwareEfficiency = field(metadata=FIGURE)
@@ -234,6 +236,7 @@ class PerformanceCalibration:
     corrections: Corrections = field(default=NO_CORRECTIONS, metadata=FIGURE)
     widening: Widening = field(default=NO_WIDENING, metadata=FIGURE)
     outside_ratio: Number = field(default=0.0, metadata=FIGURE)
+    host: HostProcessors | None = field(default=None, metadata=FIGURE)
 
     def reached_ratio(self, own_ratio: Number) -> Number:
         """Share of bandwidth that kernels reach who reach a share of the accelerator's own [-].

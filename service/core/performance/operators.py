@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Parallelism
 from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.step import StepLoad, step_time
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad
 from service.core.performance.work import MatrixProduct, RankWork
 
 ATTENTION_OVER_CONTEXT = "attention over the context"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, exp, maximum, minimum, sqrt
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
+from service.core.performance.host_experts import HostProcessors
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.work import MatrixProduct
 
@@ -197,10 +198,23 @@ def expert_products(
     # Tokens of every data-parallel rank of the expert group meet at the experts.
     sharing = max(1.0, parallelism.expert / parallelism.tensor)
     busiest = expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0
-    costs = product_costs(sizes, accelerator, calibration)
+    if calibration.host is None:
+        costs = product_costs(sizes, accelerator, calibration)
+    else:
+        costs = tuple(_host_cost(size, calibration.host) for size in sizes)
     return tuple(
         ExpertProducts(cost, size, sharing, busiest, is_unrouted(size.item, calibration.engine))
         for cost, size in zip(costs, sizes, strict=True)
+    )
+
+
+def _host_cost(size: ProductSize, host: HostProcessors) -> ProductCost:
+    """What a product of experts costs the processors of the host."""
+    flops_per_s, bytes_per_s = host.flops_per_s.value, host.bytes_per_s.value
+    return ProductCost(
+        size.row_flops / flops_per_s,
+        size.weights_bytes / bytes_per_s,
+        size.row_bytes / bytes_per_s,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,7 +11,11 @@ from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, Truth, everywhere, maximum, minimum
 from service.core.lightweight import lightweight
 from service.core.performance.attended import AttentionWork
-from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
+from service.core.performance.calibration import (
+    PAYLOAD_RATIO,
+    EngineOverhead,
+    PerformanceCalibration,
+)
 from service.core.performance.collectives import Message, all_reduce, all_to_all, send
 from service.core.performance.kernels import OPERAND_BITS, engine_precision, peak_flops_per_s
 from service.core.performance.products import (
@@ -26,89 +29,12 @@ from service.core.performance.products import (
     widened_whole,
     work_sizes,
 )
-from service.core.performance.spread import TimeShares
+from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import RankWork
 
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
 _VECTOR_ROWS = 8
-
-
-@lightweight
-class StepLoad:
-    """What one step processes on one replica (or one rank of a data-parallel expert group).
-
-    ``prefill_tokens`` new prompt tokens from ``prefill_sequences`` prompts, each token attending
-    to ``prefill_context_tokens`` tokens on average, and ``decode_sequences`` sequences of
-    ``decode_context_tokens`` tokens that each get one more token.
-    """
-
-    prefill_tokens: Number
-    prefill_sequences: Number
-    prefill_context_tokens: Number
-    decode_sequences: Number
-    decode_context_tokens: Number
-
-
-@lightweight
-class StepTime:
-    """Time of a step [s] and what bounds it.
-
-    ``compute_s`` is the time that arithmetic would take alone, summed over operators; ``work_s``
-    what arithmetic and memory traffic take together, of which ``compute_bound_s`` in operators
-    whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top. Kernels that
-    narrow activations for experts take up to ``narrowing_s`` of the overhead. ``flops`` and
-    ``memory_bytes`` are per rank.
-    """
-
-    total_s: Number
-    work_s: Number
-    compute_s: Number
-    compute_bound_s: Number
-    interconnect_s: Number
-    overhead_s: Number
-    flops: Number
-    memory_bytes: Number
-    narrowing_s: Number = 0.0
-
-    @property
-    def waiting_s(self) -> Number:
-        """Time in which no kernel computes: accelerators wait for hosts and for each other [s]."""
-        return self.interconnect_s + maximum(self.overhead_s - self.narrowing_s, 0.0)
-
-    @property
-    def shares(self) -> TimeShares:
-        """What the time is spent on [-]."""
-        whole_s = self.work_s + self.interconnect_s + self.overhead_s
-        return TimeShares(
-            compute_ratio=self.compute_bound_s / whole_s,
-            memory_ratio=(self.work_s - self.compute_bound_s) / whole_s,
-            interconnect_ratio=self.interconnect_s / whole_s,
-            overhead_ratio=self.overhead_s / whole_s,
-        )
-
-    def followed_by(self, other: StepTime, times: Number) -> StepTime:
-        """The step and then so many of another."""
-        return StepTime(
-            **{
-                each.name: getattr(self, each.name) + getattr(other, each.name) * times
-                for each in fields(self)
-            }
-        )
-
-    def slowed(self, ratio: Number) -> StepTime:
-        """The same work in a multiple of the time."""
-        return StepTime(
-            total_s=self.total_s * ratio,
-            work_s=self.work_s * ratio,
-            compute_s=self.compute_s * ratio,
-            compute_bound_s=self.compute_bound_s * ratio,
-            interconnect_s=self.interconnect_s * ratio,
-            overhead_s=self.overhead_s * ratio,
-            flops=self.flops,
-            memory_bytes=self.memory_bytes,
-            narrowing_s=self.narrowing_s * ratio,
-        )
 
 
 class AttentionCost(NamedTuple):
@@ -140,7 +66,8 @@ class RankSteps:
     are issued as those. A token moves ``elementwise_bytes_per_token`` besides; weights are widened
     whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels,
     zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
-    ``bucket_ratio`` times as many tokens as there are. ``exposed_ratio`` of the shorter of
+    ``bucket_ratio`` times as many tokens as there are. Work of ``experts_on_host`` is none of the
+    accelerator's. ``exposed_ratio`` of the shorter of
     arithmetic and memory traffic does not overlap with the longer.
     """
 
@@ -174,6 +101,7 @@ class RankSteps:
     prompt_launch_count: float
     prompts_s: Number
     bucket_ratio: float
+    experts_on_host: bool
 
     def time(self, load: StepLoad) -> StepTime:
         """Time [s], FLOPs and bytes moved of one forward step.
@@ -215,6 +143,7 @@ class RankSteps:
             memory_bytes = memory_bytes + (weights_bytes + sizes.row_bytes * rows)
         # Products of experts that are issued one by one.
         apart_s: Number = 0.0
+        host_s: Number = 0.0
         for expert in self.experts:
             read, rows = expert.load(tokens)
             padded_row_s, weights_s, row_s, _ = expert.cost
@@ -223,6 +152,9 @@ class RankSteps:
                 tiled: Truth = tokens > _VECTOR_ROWS
                 padded = padded + (rows + read * self.tile_rows - padded) * tiled
             operators.append((padded_row_s * padded, weights_s * read + row_s * rows))
+            if self.experts_on_host:
+                host_s = host_s + maximum(*operators[-1])
+                continue
             size = expert.size
             memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * rows)
             apart_s = apart_s + self.prompt_product_s * size.item.calls * read
@@ -278,6 +210,7 @@ class RankSteps:
             flops=flops,
             memory_bytes=memory_bytes,
             narrowing_s=self.narrowing_s,
+            host_s=host_s,
         )
 
 
@@ -315,7 +248,8 @@ def _rank_steps(
     hardware, engine = calibration.hardware, calibration.engine
     sizes = work_sizes(work.products, work.activation_bytes * engine.result_ratio)
     experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
-    routed_flops = sum(one.token_flops for one in experts)
+    on_host = bool(experts) and calibration.host is not None
+    routed_flops = 0.0 if on_host else sum(one.token_flops for one in experts)
     attention: tuple[AttentionCost, ...] = ()
     streamed_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
         hardware.memory_ratio
@@ -349,7 +283,8 @@ def _rank_steps(
                 for one in work.attention
             )
         )
-    narrowing_s = hardware.narrow_experts_s * _narrow_expert_layers(work, engine)
+    narrow_layers = 0.0 if on_host else _narrow_expert_layers(work, engine)
+    narrowing_s = hardware.narrow_experts_s * narrow_layers
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
     layers_s = engine.layer_s * engine.layer_ratio * work.layers * issued_ratio
     return RankSteps(
@@ -368,7 +303,7 @@ def _rank_steps(
         overhead_s=(engine.step_s + engine.served_s + engine.ranks_s * (parallelism.tensor - 1.0))
         * engine.waited_ratio
         + layers_s
-        + engine.expert_s * work.held_experts
+        + engine.expert_s * (0.0 if on_host else work.held_experts)
         + narrowing_s,
         narrowing_s=narrowing_s,
         sequence_s=engine.sequence_s * engine.waited_ratio,
@@ -391,6 +326,7 @@ def _rank_steps(
         prompt_launch_count=_prompt_launch_count(work, engine),
         prompts_s=engine.prompts_s * engine.waited_ratio,
         bucket_ratio=engine.bucket_ratio,
+        experts_on_host=on_host,
     )
 
 
@@ -494,6 +430,12 @@ def _token_message(
         across = ranks > accelerator.scale_up_domain_accelerators
         passed = send(across, accelerator, link_ratio)
         sent.append((passed, parallelism.pipeline - 1, hidden_bytes / parallelism.tensor))
+    link = accelerator.host_link_bandwidth_bytes_per_s
+    if calibration.host is not None and link is not None and not accelerator.unified_memory:
+        # Hidden states go to the host for each layer of experts, and what these make of them back.
+        sent.append(
+            (Message(0.0, 1.0 / (link * PAYLOAD_RATIO)), 2.0 * work.routed_layers, hidden_bytes)
+        )
     for message, times, token_bytes in sent:
         fixed_s = fixed_s + times * message.fixed_s
         token_s = token_s + times * token_bytes * message.byte_s

@@ -26,7 +26,7 @@ from service.core.performance.inference.bounds import (
     least_work,
 )
 from service.core.performance.kernels import multiplied_precision, peak_flops_per_s
-from service.core.performance.step import StepLoad
+from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
 from service.core.years import HOURS_PER_YEAR
 from service.estimation.answers import figure, frame, grounds

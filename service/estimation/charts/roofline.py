@@ -14,7 +14,7 @@ from service.core.performance.inference.latency import replica_of
 from service.core.performance.inference.replica import decode_load, prompt_load
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.operators import Operator, step_operators
-from service.core.performance.step import StepLoad
+from service.core.performance.steps import StepLoad
 from service.estimation.answers import warning_entries
 from service.estimation.charts.answers import ChartFindings, ChartSeries
 from service.estimation.charts.kind import ChartKind

@@ -172,7 +172,8 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
     check_reads(release, precision.weights, "/precision/weights", snapshot, problems, hardware)
     check_holds(release, precision.kv_cache, "/precision/kv_cache", snapshot, problems)
     check_precision_runs(precision, accelerator.value, problems)
-    tiers = resolve_tiers(asked.serving, accelerator.value, snapshot, problems)
+    experts_of = release.key if known.value.experts_on_host and used.routes else None
+    tiers = resolve_tiers(asked.serving, accelerator.value, snapshot, problems, experts_of)
     speculation = resolve_speculation(
         asked.serving.speculative, parallelism or Parallelism(), snapshot, problems
     )

@@ -75,7 +75,7 @@ def placement(tiers: InferenceTiers) -> Placement:
             {
                 "tier": name,
                 "kind": kind,
-                "bandwidth_bytes_per_s": float(tiers.rooms[at].bandwidth_bytes_per_s),
+                "bandwidth_bytes_per_s": float(tiers.contents[at].bandwidth_bytes_per_s),
                 "room_bytes": None
                 if tiers.rooms[at].capacity_bytes == inf
                 else float(tiers.rooms[at].capacity_bytes),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import exp, hypot, inf, log
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning
-from service.core.interval import exact
+from service.core.interval import Z_90, Interval, exact
 from service.core.memory.inference.tiers import (
     InferenceTiers,
     MemoryTiers,
@@ -19,11 +19,15 @@ from service.core.memory.inference.tiers import (
     host_link_bytes_per_s,
 )
 from service.core.memory.tiers import MemoryTier, TierWorth
+from service.core.performance.host_experts import HostProcessors
+from service.estimation.calibrations import processors_calibration
 from service.estimation.requests import MemoryTierRequest, OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
 
 #: What the host's memory is taken for where a request offloads and names no tier.
 _USUAL_HOST_TIER = "ddr5-8ch"
+#: What the memory of a machine's host is called where its platform alone tells of it.
+_HOST_MEMORY = "host-memory"
 #: Kinds whose memory lies behind a link of the accelerator.
 _LINKED = frozenset({"host", "expansion", "pool", "storage"})
 
@@ -38,12 +42,19 @@ class ResolvedTiers:
 
 
 def resolve_tiers(
-    serving: ServingRequest, accelerator: Accelerator, snapshot: CatalogSnapshot, problems: Problems
+    serving: ServingRequest,
+    accelerator: Accelerator,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+    experts_of: str | None = None,
 ) -> ResolvedTiers | None:
     """The tiers that a request names, or None where it stays within the accelerator.
 
+    Where processors of the host compute experts, ``experts_of`` is the release that has them do so.
     Notes problems of tiers that are unknown or whose bandwidth is.
     """
+    if experts_of is not None and not serving.memory_tiers:
+        return _host_memory(serving, accelerator, experts_of, snapshot, problems)
     if not serving.memory_tiers and serving.offload is None:
         return None
     warnings: list[EstimateWarning] = []
@@ -62,7 +73,80 @@ def resolve_tiers(
     for tier, (_, entry) in zip(tiers.shared, named, strict=True):
         warnings += _unknown_figures(tier, entry, accelerator)
         warnings += worth_warnings(tier.id, tier.beside_machine, tier.worth)
+    if experts_of is not None and tiers.shared:
+        own = exact(tiers.shared[0].bandwidth_bytes_per_s)
+        tiers = replace(
+            tiers, processors=_processors(accelerator, own, experts_of, snapshot, problems)
+        )
+        warnings.append(_experts_warning(accelerator, tiers.shared[0]))
     return ResolvedTiers(tiers, tuple(entry for _, entry in named), tuple(warnings))
+
+
+def _host_memory(
+    serving: ServingRequest,
+    accelerator: Accelerator,
+    release: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> ResolvedTiers | None:
+    """The memory of the machine's host, which holds the experts that its processors compute."""
+    bandwidth = accelerator.platform.host_memory_bandwidth_bytes_per_s
+    processors = _processors(accelerator, bandwidth, release, snapshot, problems)
+    if processors is None or bandwidth is None:
+        return None
+    memory = SharedTier(_HOST_MEMORY, "host", inf, float(bandwidth.value))
+    tiers = MemoryTiers((memory,), _offload(serving.offload), processors)
+    capacity = EstimateWarning(
+        "tier_capacity_unknown",
+        f"how much {_HOST_MEMORY} holds is not fixed: it is assumed to be enough",
+    )
+    return ResolvedTiers(tiers, (), (_experts_warning(accelerator, memory), capacity))
+
+
+def _processors(
+    accelerator: Accelerator,
+    memory_bytes_per_s: Interval | None,
+    release: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> HostProcessors | None:
+    """What processors of the machine's host reach with experts; notes it if nobody knows."""
+    platform = accelerator.platform
+    if platform.host_matrix_flops_per_s is None or memory_bytes_per_s is None:
+        problems.add(
+            "/platform",
+            f"processors of the host compute the experts, whose speed is not known of "
+            f"{platform.name}: give a platform that states host_matrix_flops_per_s and "
+            "host_memory_bandwidth_bytes_per_s",
+        )
+        return None
+    hardware = processors_calibration(snapshot, release).hardware
+    return HostProcessors(
+        _reached(
+            platform.host_matrix_flops_per_s,
+            hardware.matrix_ratio[16],
+            float(hardware.prefill_log_sigma),
+        ),
+        _reached(memory_bytes_per_s, hardware.memory_ratio, float(hardware.decode_log_sigma)),
+    )
+
+
+def _reached(peak: Interval, ratio: float, log_sigma: float) -> Interval:
+    """What is reached of a peak, with its own interval and the spread of the share together."""
+    own = log(float(peak.high) / float(peak.low)) / 2.0 / Z_90
+    factor = exp(Z_90 * hypot(own, log_sigma))
+    value = float(peak.value) * ratio
+    return Interval(value, value / factor, value * factor)
+
+
+def _experts_warning(accelerator: Accelerator, memory: SharedTier) -> EstimateWarning:
+    return EstimateWarning(
+        "experts_on_host",
+        f"routed experts are computed by the processors of {accelerator.platform.name}, from "
+        f"{memory.bandwidth_bytes_per_s / 1e9:.0f} GB/s of memory: no constant was fitted to "
+        "measurements of that, and intervals are wide; memory_tiers and the platform's figures "
+        "narrow them",
+    )
 
 
 def tiers_around(

@@ -65,6 +65,7 @@ from service.estimation.software import (
     check_holds,
     check_reads,
     check_runs_on,
+    check_searched,
     resolve_serving_engine,
 )
 from service.estimation.starting import resolve_serving, started_options, usage_context
@@ -153,6 +154,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     release = resolve_serving_engine(
         request.serving, named, request.space.precisions or (), snapshot, problems
     )
+    check_searched(release, snapshot, problems)
     problems.stop_if_any()
     accelerators = _able(accelerators, request, release, snapshot, problems)
     entries = [entry for _, entry in accelerators]

@@ -9,7 +9,8 @@ from service.core.architecture.images import ImageView, image_view
 from service.core.architecture.model import ImageEncoder
 from service.core.deployment import Parallelism, Precision
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.performance.step import StepLoad, step_time
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100
 

@@ -24,7 +24,10 @@ from service.core.memory.tiers import (
     shared_bandwidth,
     step_time_s,
 )
+from service.core.performance.host_experts import HostProcessors
 
+#: What the part of routed experts is called.
+_EXPERTS = "expert_weights"
 #: Prefetching hides anything from nothing to all but the slowest tier; the value is halfway.
 USUAL_OVERLAP_RATIO = 0.5
 
@@ -118,10 +121,14 @@ class TierContent:
 
 @dataclass(frozen=True, slots=True)
 class MemoryTiers:
-    """Memory around an accelerator, in the order in which it was named, and what is moved there."""
+    """Memory around an accelerator, in the order in which it was named, and what is moved there.
+
+    Where there are ``processors``, they compute routed experts, all of which lie in the first.
+    """
 
     shared: tuple[SharedTier, ...]
     offload: Offload
+    processors: HostProcessors | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +140,8 @@ class InferenceTiers:
     same of the whole interval: "yes", "likely", "unlikely" or "no". ``bandwidth_bytes_per_s`` is
     what all tiers together amount to [B/s], and ``slowdown_ratio`` how much longer a step reads
     than with room for everything in the accelerator; where something has no place, they are as if
-    there were room.
+    there were room. ``processors`` compute the experts, none of which the accelerator then reads:
+    an accelerator's part of those of its host.
     """
 
     memory: InferenceMemory
@@ -147,6 +155,7 @@ class InferenceTiers:
     fits_certainty: Label
     bandwidth_bytes_per_s: Interval
     slowdown_ratio: Interval
+    processors: HostProcessors | None = None
 
     @property
     def effective_bandwidth(self) -> Interval | None:
@@ -181,8 +190,12 @@ class InferenceTiers:
         )
 
     def traffic(self) -> tuple[Traffic, ...]:
-        """What a step reads of each tier."""
-        return _traffic(self.placement, self.rooms)
+        """What a step reads of each tier; experts, by the processors of the host."""
+        read = _traffic(self.placement, self.rooms)
+        if self.processors is None:
+            return read
+        own = Traffic(read[1].touched_bytes, self.processors.bytes_per_s.value)
+        return (read[0], own, *read[2:])
 
     @property
     def room_bytes(self) -> Number:
@@ -254,7 +267,8 @@ def inference_tiers(
     )
     link = host_link_bytes_per_s(accelerator)
     outside = tuple(tier.seen(users, inf if link is None else link) for tier in tiers.shared)
-    parts = inference_parts(memory, offload, copies)
+    computed = tiers.processors is not None
+    parts = inference_parts(memory, offload, copies, experts_outside=computed)
     bandwidth = accelerator.memory_bandwidth_bytes_per_s
     others = [Room(tier.capacity_bytes, tier.bandwidth_bytes_per_s) for tier in outside]
     budget = shift(memory.kv_cache_budget_bytes, memory.weights_bytes.value)
@@ -278,7 +292,8 @@ def inference_tiers(
         wide.stored_bytes(None) + lacking.low,
     )
     fits = both(placement.fits, lacking.value == 0.0)
-    together, slowdown = _speed(placement, rooms, offload.overlap_ratio, fits)
+    read = placement.without(_EXPERTS) if computed else placement
+    together, slowdown = _speed(read, rooms, offload.overlap_ratio, fits)
     return InferenceTiers(
         memory=memory,
         outside=outside,
@@ -291,6 +306,7 @@ def inference_tiers(
         fits_certainty=certainty_of(fits, both(narrow.fits, lacking.high == 0.0), wide.fits),
         bandwidth_bytes_per_s=together,
         slowdown_ratio=slowdown,
+        processors=None if tiers.processors is None else tiers.processors.of_one(users),
     )
 
 
@@ -302,12 +318,19 @@ def host_link_bytes_per_s(accelerator: Accelerator) -> Number | None:
     return inf if accelerator.unified_memory else accelerator.host_link_bandwidth_bytes_per_s
 
 
-def inference_parts(memory: InferenceMemory, offload: Offload, copies: Number = 1.0) -> list[Part]:
+def inference_parts(
+    memory: InferenceMemory,
+    offload: Offload,
+    copies: Number = 1.0,
+    *,
+    experts_outside: bool = False,
+) -> list[Part]:
     """What a decoding step stores and touches on the fullest accelerator.
 
     All weights and caches of running sequences are read once, but of the embedding table only the
     rows of the step's tokens, and of routed experts those that some token chose. Parked sequences
-    are divided among the replicas of all ``copies`` of the deployment.
+    are divided among the replicas of all ``copies`` of the deployment. With ``experts_outside`` all
+    routed experts lie in the first tier.
 
     References
     ----------
@@ -318,7 +341,7 @@ def inference_parts(memory: InferenceMemory, offload: Offload, copies: Number = 
     touched = {TensorClass.EXPERT: _experts_touched_ratio(memory, sequences)}
     if not architecture.tied_embeddings:
         touched[TensorClass.EMBEDDING] = minimum(sequences / architecture.vocab_size, 1.0)
-    names = {TensorClass.EXPERT: "expert_weights", TensorClass.EMBEDDING: "embedding_weights"}
+    names = {TensorClass.EXPERT: _EXPERTS, TensorClass.EMBEDDING: "embedding_weights"}
     by_name: dict[str, tuple[Number, Number]] = {}
     for kind, size in memory.weights_by_class_bytes.items():
         name = names.get(kind, "other_weights")
@@ -326,7 +349,8 @@ def inference_parts(memory: InferenceMemory, offload: Offload, copies: Number = 
         by_name[name] = (stored + size, read + size * touched.get(kind, 1.0))
     parts: list[Part] = []
     for name, (stored, read) in by_name.items():
-        parts += _divided(name, stored, read, offload.weights_ratio, offload.to)
+        moved_ratio = 1.0 if experts_outside and name == _EXPERTS else offload.weights_ratio
+        parts += _divided(name, stored, read, moved_ratio, offload.to)
     cache = memory.kv_cache_bytes.value * 1.0
     parts += _divided("kv_cache", cache, cache, offload.kv_cache_ratio, offload.to)
     if offload.parked_sequences:

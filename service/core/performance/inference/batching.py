@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from service.core.elementwise import Number, maximum, minimum, where
 from service.core.lightweight import lightweight
 from service.core.performance.inference.replica import Mix, Replica
-from service.core.performance.step import StepTime
+from service.core.performance.steps import StepTime
 
 #: Passes of the fixed-point iteration; the map is a contraction, errors shrink about tenfold each.
 _PASSES = 8

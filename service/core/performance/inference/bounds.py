@@ -14,7 +14,8 @@ from math import ceil
 from service.core.elementwise import Number
 from service.core.explanation import Formula
 from service.core.performance.products import work_sizes
-from service.core.performance.step import StepLoad, attended
+from service.core.performance.step import attended
+from service.core.performance.steps import StepLoad
 from service.core.performance.work import RankWork
 
 _ROOFLINE = "Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785"

@@ -17,7 +17,7 @@ from service.core.performance.inference.open_load import ReplicaLoad
 from service.core.performance.inference.percentiles import Percentiles
 from service.core.performance.inference.queueing import SHARES
 from service.core.performance.inference.replica import Replica
-from service.core.performance.step import StepLoad, StepTime
+from service.core.performance.steps import StepLoad, StepTime
 
 #: Points at which means over the groups of a wave are taken.
 _POINTS = 8

@@ -10,7 +10,7 @@ from service.core.performance.inference.batching import SteadyState
 from service.core.performance.inference.open_load import OpenLoad
 from service.core.performance.inference.percentiles import Percentiles, TimesOfUsers
 from service.core.performance.inference.queueing import SHARES, Queue, prompt_queue, slot_queue
-from service.core.performance.step import StepTime
+from service.core.performance.steps import StepTime
 
 #: Halvings of searches for a rate or a batch: one part in a million.
 _HALVINGS = 40

@@ -30,7 +30,8 @@ from service.core.performance.inference.speculation import Drafting
 from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.spread import TimeShares
-from service.core.performance.step import StepLoad, StepTime, rank_steps, step_time
+from service.core.performance.step import rank_steps, step_time
+from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
 from service.core.performance.work import rank_work
 

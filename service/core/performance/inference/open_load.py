@@ -26,7 +26,7 @@ from service.core.performance.inference.queueing import (
     slot_queue,
 )
 from service.core.performance.inference.replica import Mix, Replica
-from service.core.performance.step import StepTime
+from service.core.performance.steps import StepTime
 
 #: Steps of the search for the prompts that a step takes, which ends sooner for single figures.
 _STEPS = 12

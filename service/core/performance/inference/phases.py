@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.core.elementwise import Number, Truth
 from service.core.lightweight import lightweight
-from service.core.performance.step import StepTime
+from service.core.performance.steps import StepTime
 
 
 @lightweight

@@ -6,7 +6,7 @@ from service.core.deployment import Deployment, ServingSettings
 from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
 from service.core.performance.inference.disaggregation import Pools, balanced_prefill_replicas
 from service.core.performance.inference.replica import Replica, decode_load
-from service.core.performance.step import StepTime
+from service.core.performance.steps import StepTime
 
 
 def disaggregated_pools(

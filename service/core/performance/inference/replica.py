@@ -16,7 +16,8 @@ from service.core.lightweight import lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
 from service.core.performance.release_kernels import PARTS_UNDER_WAY, PENDING_LAUNCHES
-from service.core.performance.step import RankSteps, StepLoad, StepTime
+from service.core.performance.step import RankSteps
+from service.core.performance.steps import StepLoad, StepTime
 
 #: A prompt takes at least this share of its time alone from the steps that it shares.
 _LEAST_ADDED_RATIO = 0.05

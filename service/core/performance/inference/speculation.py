@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.elementwise import Number
-from service.core.performance.step import RankSteps, StepLoad, StepTime
+from service.core.performance.step import RankSteps
+from service.core.performance.steps import StepLoad, StepTime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Time of a training step by what it is spent on, and the throughput that follows.
 
-A step is ``gradient_accumulation_steps`` micro-batches forward and backward, with whatever is
-recomputed, the pipeline's bubble, the messages that do not hide behind computation, and the
-optimizer.
+A step is ``gradient_accumulation_steps`` micro-batches forward and backward, with what is
+recomputed, the pipeline's bubble, messages that do not hide behind computation, and the optimizer.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.spread import TimeShares
-from service.core.performance.step import StepLoad, StepTime, step_time
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.pipeline import (
     filling_ratio,

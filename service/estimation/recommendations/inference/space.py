@@ -63,7 +63,7 @@ from service.estimation.resolution import (
     Problems,
     resolve_model,
 )
-from service.estimation.software import resolve_serving_engine
+from service.estimation.software import check_searched, resolve_serving_engine
 from service.estimation.starting import resolve_serving, started_options, usage_context
 from service.estimation.writing import valued
 
@@ -145,6 +145,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         )
     drafts = searched_drafts(request, snapshot, problems)
     tiers = tiers_around(request.serving, snapshot, problems)
+    check_searched(release, snapshot, problems)
     for model in models:
         check_generates(model, "/model" if request.models is None else "/models", problems)
     problems.stop_if_any()

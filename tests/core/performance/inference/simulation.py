@@ -13,7 +13,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from service.core.performance.step import StepLoad, step_time
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
 
 #: Points of the tables of step times over prompt tokens and over decoding sequences.

@@ -12,7 +12,8 @@ from service.core.architecture.tasks import for_task, usual_task
 from service.core.deployment import Parallelism, Precision
 from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.performance.step import StepLoad, StepTime, step_time
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100
 

@@ -11,7 +11,8 @@ from service.core.deployment import InferenceWorkload, Parallelism, ServingSetti
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.replica import overlapping_stages
-from service.core.performance.step import StepLoad, step_time
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100, deployment
 

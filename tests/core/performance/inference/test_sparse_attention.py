@@ -7,7 +7,8 @@ import pytest
 from service.core.architecture.config import parse_config
 from service.core.deployment import Parallelism, Precision
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.performance.step import StepLoad, step_time
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad
 from service.core.performance.work import RankWork, rank_work
 from tests.core.deployments import CALIBRATION, H100
 

@@ -1,0 +1,89 @@
+"""What a forward step processes, and the time that it takes by what it is spent on."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from service.core.elementwise import Number, maximum
+from service.core.lightweight import lightweight
+from service.core.performance.spread import TimeShares
+
+
+@lightweight
+class StepLoad:
+    """What one step processes on one replica (or one rank of a data-parallel expert group).
+
+    ``prefill_tokens`` new prompt tokens from ``prefill_sequences`` prompts, each token attending
+    to ``prefill_context_tokens`` tokens on average, and ``decode_sequences`` sequences of
+    ``decode_context_tokens`` tokens that each get one more token.
+    """
+
+    prefill_tokens: Number
+    prefill_sequences: Number
+    prefill_context_tokens: Number
+    decode_sequences: Number
+    decode_context_tokens: Number
+
+
+@lightweight
+class StepTime:
+    """Time of a step [s] and what bounds it.
+
+    ``compute_s`` is the time that arithmetic would take alone, summed over operators; ``work_s``
+    what arithmetic and memory traffic take together, of which ``compute_bound_s`` in operators
+    whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top. Kernels that
+    narrow activations for experts take up to ``narrowing_s`` of the overhead. Processors of the
+    host compute experts in ``host_s`` of the work. ``flops`` and ``memory_bytes`` are per rank.
+    """
+
+    total_s: Number
+    work_s: Number
+    compute_s: Number
+    compute_bound_s: Number
+    interconnect_s: Number
+    overhead_s: Number
+    flops: Number
+    memory_bytes: Number
+    narrowing_s: Number = 0.0
+    host_s: Number = 0.0
+
+    @property
+    def waiting_s(self) -> Number:
+        """Time in which no kernel computes: accelerators wait for hosts and for each other [s]."""
+        own_s = maximum(self.overhead_s - self.narrowing_s, 0.0)
+        return self.interconnect_s + own_s + self.host_s
+
+    @property
+    def shares(self) -> TimeShares:
+        """What the time is spent on [-]."""
+        whole_s = self.work_s + self.interconnect_s + self.overhead_s
+        return TimeShares(
+            compute_ratio=self.compute_bound_s / whole_s,
+            memory_ratio=(self.work_s - self.compute_bound_s) / whole_s,
+            interconnect_ratio=self.interconnect_s / whole_s,
+            overhead_ratio=self.overhead_s / whole_s,
+        )
+
+    def followed_by(self, other: StepTime, times: Number) -> StepTime:
+        """The step and then so many of another."""
+        return StepTime(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name) * times
+                for each in fields(self)
+            }
+        )
+
+    def slowed(self, ratio: Number) -> StepTime:
+        """The same work in a multiple of the time."""
+        return StepTime(
+            total_s=self.total_s * ratio,
+            work_s=self.work_s * ratio,
+            compute_s=self.compute_s * ratio,
+            compute_bound_s=self.compute_bound_s * ratio,
+            interconnect_s=self.interconnect_s * ratio,
+            overhead_s=self.overhead_s * ratio,
+            flops=self.flops,
+            memory_bytes=self.memory_bytes,
+            narrowing_s=self.narrowing_s * ratio,
+            host_s=self.host_s * ratio,
+        )
