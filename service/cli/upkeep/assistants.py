@@ -18,7 +18,7 @@ def mcp(
         ),
     ] = None,
 ) -> None:
-    """Serve four tools to assistants by the Model Context Protocol, over standard input."""
+    """Serve a few tools to assistants by the Model Context Protocol, over standard input."""
     if find_spec("mcp") is None:
         notices.print("This command needs the extra: pip install 'headroom[mcp]'")
         raise typer.Exit(MISUSED)

@@ -137,8 +137,9 @@ def _cost(cost: Mapping[str, Any]) -> list[Any]:
         for name, figure in (cost.get(way) or {}).items():
             if isinstance(figure, Mapping) and "value" in figure:
                 spread = "exact" if figure["low"] == figure["high"] else _range(figure)
-                words = name.removeprefix("usd_").replace("_", " ")
-                table.add_row(f"{way}, {words}", dollars(figure["value"]), spread)
+                words = [part.strip("_").replace("_", " ") for part in name.split("usd")]
+                what = ", ".join(filter(None, (way, *words)))
+                table.add_row(what, dollars(figure["value"]), spread)
     if not table.row_count:
         return []
     parts = [heading("Cost"), indented(table)]

@@ -49,12 +49,15 @@ _LABELS = {
     "step_s": "step",
     "tokens_per_s": "tokens, all accelerators",
     "tokens_per_s_per_accelerator": "tokens, one accelerator",
-    "kv_cache_bytes_per_token": "kv cache per token",
+    "kv_cache_bytes_per_token": "KV cache per token",
     "per_1k_tokens": "per 1k tokens",
-    "it_energy_per_1k_tokens_wh": "it energy per 1k tokens",
+    "it_energy_per_1k_tokens_wh": "IT energy per 1k tokens",
     "accelerator_hours": "accelerator hours",
     "days": "days",
+    "e_waste_kg": "e-waste",
 }
+#: Words of names that people write in capitals.
+_CAPITALS = frozenset({"it", "kv", "mfu"})
 
 
 def quantity(field: str, number: float | None) -> str:
@@ -95,7 +98,7 @@ def label(field: str) -> str:
         if end.startswith("_") and field.endswith(end):
             field = field.removesuffix(end)
             break
-    return field.replace("_", " ")
+    return " ".join(word.upper() if word in _CAPITALS else word for word in field.split("_"))
 
 
 def dollars(amount: float) -> str:

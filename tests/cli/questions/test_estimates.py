@@ -26,7 +26,7 @@ def test_an_estimate_tells_memory_speed_energy_impacts_and_cost(headroom):
         "fits",
         "time to first token",
         "prefill is limited by compute",
-        "it power",
+        "IT power",
         "carbon, total",
         "rented, per hour",
         "Warnings",

@@ -46,5 +46,5 @@ def test_a_column_of_unknowns_has_none():
 
 
 def test_labels_are_words_without_units():
-    assert label("kv_cache_bytes") == "kv cache"
-    assert label("e_waste_kg") == "e waste"
+    assert label("kv_cache_bytes") == "KV cache"
+    assert label("e_waste_kg") == "e-waste"
