@@ -22,8 +22,9 @@ class Recipes:
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
     ``fp8_recipes`` the ways in which it scales operands of 8 bits, of which the first is usual,
-    ``bases`` formats of frozen weights of fewer bits, and ``offload_places`` where it keeps what
-    the accelerator does not (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by
+    ``bases`` formats of frozen weights of fewer bits, ``products`` formats of 8 or fewer bits that
+    it multiplies in (None: any), and ``offload_places`` where it keeps what the accelerator does
+    not (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by
     which people train adapters with it, which searches try; ``degrees`` where it says none. Where
     it recomputes blocks, it ``recomputes_last_product`` of each, whose result no gradient needs, or
     stops before. With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token
@@ -41,6 +42,7 @@ class Recipes:
     adapters: frozenset[str] = frozenset()
     optimizers: frozenset[str] = frozenset()
     bases: FormatList = ANY_FORMAT
+    products: frozenset[str] | None = None
     offload_places: frozenset[str] | None = None
     recomputes_last_product: bool = True
     fp8_attention: bool = False
@@ -82,6 +84,10 @@ class Recipes:
     def freezes(self, format_id: str) -> bool:
         """Whether frozen weights may have a format of few bits; a width alone may be any."""
         return format_id in WIDTHS or self.bases.has(format_id)
+
+    def multiplies(self, format_id: str) -> bool:
+        """Whether it has products in a format of 8 or fewer bits."""
+        return self.products is None or format_id in self.products
 
     def offloads(self, place: str, *, is_storage: bool = False) -> bool:
         """Whether it keeps things in a place; a memory tier is host memory to it, or a drive."""

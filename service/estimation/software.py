@@ -9,7 +9,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator, Parallelism
+from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.engines import (
     USUAL_ENGINE,
     USUAL_ENGINE_OF_GGUF,
@@ -24,6 +24,7 @@ from service.core.format_lists import is_particular
 from service.core.hardware import Hardware
 from service.core.memory.training.settings import Offload, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, OF_CHECKPOINT, NumberFormat
+from service.core.performance.training.work import product_format
 from service.estimation.requests import PrecisionRequest, ServingRequest
 from service.estimation.resolution import Problems, weights_format
 
@@ -390,12 +391,21 @@ def _check_offload(offload: Offload, framework: Engine, problems: Problems) -> N
             )
 
 
-def check_base(
-    settings: TrainingSettings, weights: NumberFormat, snapshot: CatalogSnapshot, problems: Problems
+def check_formats(
+    settings: TrainingSettings, precision: Precision, snapshot: CatalogSnapshot, problems: Problems
 ) -> None:
-    """Note a format of frozen weights that the framework of a run does not have."""
+    """Note formats of frozen weights and of products that the framework of a run does not have."""
     framework = snapshot.engines[settings.framework].value
-    recipes = framework.recipes
+    recipes, weights = framework.recipes, precision.weights
+    computed = product_format(precision, settings)
+    if computed.bits_per_element < _HALF_BITS and not recipes.multiplies(computed.id):
+        asked = "activations" if computed is precision.activations else "weights"
+        others = ", ".join(sorted(recipes.products or ()))
+        problems.add(
+            f"/precision/{asked}",
+            f"{framework.name} has no products in {computed.id}; use "
+            f"{others and others + ' or '}bf16, or another framework",
+        )
     if settings.method == "full" or weights.bits_per_element >= _HALF_BITS:
         return
     if not recipes.freezes(weights.listed_id):

@@ -167,6 +167,8 @@ class EngineRecipes(Stated):
     """Values of optimizer that it has: others are refused."""
     bases: NotRequired[list[str]]
     """Formats of few bits that frozen weights may have: others are refused."""
+    products: NotRequired[list[Literal["fp8", "int8", "nvfp4"]]]
+    """Formats of 8 or fewer bits that it multiplies in: others are refused; any if left out."""
     offload_places: NotRequired[list[Literal["cpu", "nvme"]]]
     """Where it keeps what the accelerator does not; elsewhere is refused."""
     fp8_attention: NotRequired[bool]

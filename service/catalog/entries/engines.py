@@ -205,7 +205,7 @@ def _recipes(trains: Document) -> Recipes:
     lists: dict[str, tuple[str, ...]] = {}
     for part in (
         *("methods", "degrees", "fp8_recipes", "adapters", "optimizers", "offload_places"),
-        "adapter_degrees",
+        *("adapter_degrees", "products"),
     ):
         names = trains.get(part, [])
         if not isinstance(names, list):
@@ -228,6 +228,7 @@ def _recipes(trains: Document) -> Recipes:
         named["adapters"],
         named["optimizers"],
         _formats(trains, "trains", "bases"),
+        named["products"] if "products" in trains else None,
         named["offload_places"] if "offload_places" in trains else None,
         trains.get("recomputes_last_product", True) is True,
         trains.get("fp8_attention") is True,

@@ -39,7 +39,7 @@ from service.estimation.resolution import (
     resolve_precision,
 )
 from service.estimation.software import (
-    check_base,
+    check_formats,
     check_runs_on,
     check_trains,
     divided_warnings,
@@ -167,7 +167,7 @@ def resolve_training(
         share = tier_share(training.offload, tier.value, accelerator.value, parallelism)
         settings = replace(settings, offload=replace(settings.offload, tier=share))
     check_trains(settings, parallelism, snapshot, problems)
-    check_base(settings, precision.weights, snapshot, problems)
+    check_formats(settings, precision, snapshot, problems)
     check_runs_on(release, "training", accelerator.value, "/training/framework", snapshot, problems)
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)

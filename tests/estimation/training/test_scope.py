@@ -245,3 +245,53 @@ def test_a_cluster_on_slow_ethernet_trains_slower(ask):
     (held, usual), (same, late) = ask(**body), ask(**body, platform=slow)
     assert held == same
     assert late > 5.0 * usual
+
+
+@pytest.fixture(scope="module")
+def held(packaged_snapshot):
+    def answered(**asked: Any) -> Any:
+        """The memory of a run."""
+        body = {"model": "meta-llama/Llama-3.1-8B", "accelerator": H100} | asked
+        request = MemoryTrainingRequest.model_validate(body)
+        return training_memory_answer(request, packaged_snapshot)
+
+    return answered
+
+
+def test_models_that_embed_have_no_logits(held):
+    memory = held(model="BAAI/bge-m3")
+    assert memory["logits_bytes"]["value"] == 0.0
+    assert memory["activations_bytes"]["value"] > 0.0
+
+
+def test_paged_states_give_way_however_much_room_there_is(held):
+    """What is paged out is what finds no room: such a run fits if all else does."""
+    memory = held(
+        training={"optimizer": "paged-adamw", "master_weights": False, "sequence_length": 2048}
+        | {"activation_checkpointing": "full", "framework": "transformers"},
+    )
+    assert memory["host_bytes"]["value"] > 1e9
+    assert memory["fits"]
+    assert memory["fits_certainty"] == "yes"
+    assert memory["shortfall_bytes"]["value"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("framework", "products", "instead"),
+    [
+        ("megatron-lm", "int8", "fp8, nvfp4 or bf16"),
+        ("torchtitan", "nvfp4", "fp8 or bf16"),
+        ("llm.c", "fp8", "use bf16"),
+    ],
+)
+def test_formats_that_a_framework_does_not_multiply_in_are_refused(
+    ask, framework, products, instead
+):
+    told = refused(
+        ask,
+        accelerator=B200,
+        training={"framework": framework},
+        precision={"activations": products},
+    )
+    assert f"has no products in {products}" in told["/precision/activations"]
+    assert instead in told["/precision/activations"]

@@ -100,8 +100,8 @@ def logits_bytes(
 ) -> tuple[float, float]:
     """Bytes per token of logits and their gradients, and bytes that do not depend on tokens.
 
-    Where the loss goes by parts, the gradient of the matrix that makes logits is summed up while
-    they are there.
+    Models that embed sequences have none. Where the loss goes by parts, the gradient of the matrix
+    that makes logits is summed up while they are there.
 
     References
     ----------
@@ -110,7 +110,7 @@ def logits_bytes(
     https://arxiv.org/abs/2411.09009; pytorch/torchtune torchtune/modules/loss, 2024
     """
     parallelism = deployment.parallelism
-    if state.stage != parallelism.pipeline - 1:
+    if state.stage != parallelism.pipeline - 1 or not deployment.architecture.generates:
         return 0.0, 0.0
     vocabulary = deployment.architecture.vocab_size / parallelism.tensor
     heads = 1.0 + deployment.architecture.trained_predictions

@@ -382,6 +382,8 @@ def _on_stage(
         update_bytes=step - on_top,
     )
     total = independent_sum((framework.sized(fixed + update + kept), *around))
+    if settings.paged:
+        total = _paged_total(total, rest, usable)
     headroom = Interval(usable - total.value, usable - total.high, usable - total.low)
     return TrainingMemory(
         moments=moments,
@@ -490,3 +492,9 @@ def _places(state: StageState, settings: TrainingSettings) -> _Places:
         away[settings.offload.parameters]["parameters"] = weights
         weights = 0.0
     return _Places(weights, gradients, optimizer, away)
+
+
+def _paged_total(total: Interval, rest: Interval, usable: Number) -> Interval:
+    """All that is held where states give way: no more than there is, but for what cannot [B]."""
+    pairs = ((total.value, rest.value), (total.low, rest.low), (total.high, rest.high))
+    return Interval(*(minimum(held, maximum(usable, least)) for held, least in pairs))

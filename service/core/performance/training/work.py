@@ -149,7 +149,7 @@ def training_work(
     per_token = sum(group.count * group.stored_bytes_per_token for group in kept)
     per_token += _adapter_elements(architecture, parallelism, settings) * width
     logits = architecture.vocab_size / parallelism.tensor * _LOGIT_BYTES[settings.cross_entropy]
-    logits *= 1.0 + architecture.trained_predictions
+    logits *= 1.0 + architecture.trained_predictions if architecture.generates else 0.0
     quantised = 0.0
     if settings.method != "full" and precision.weights.bits_per_element < _HALF_BITS:
         quantised = sum(
