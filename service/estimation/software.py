@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from math import log
 
-from service.catalog.derived import derived
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.engines import (
-    USUAL_ENGINE,
-    USUAL_ENGINE_OF_GGUF,
     Engine,
     EngineRelease,
     EngineWorkload,
@@ -20,13 +17,13 @@ from service.core.engines import (
     release_of,
 )
 from service.core.explanation import EstimateWarning
-from service.core.format_lists import is_particular
 from service.core.hardware import Hardware
 from service.core.memory.training.settings import Offload, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, OF_CHECKPOINT, NumberFormat
 from service.core.performance.training.work import product_format
 from service.estimation.requests import PrecisionRequest, ServingRequest
 from service.estimation.resolution import Problems, weights_format
+from service.estimation.usual_engines import that_serves, usual_engine
 
 #: Formats that are named in place of one that an engine does not read.
 _NEAREST = 3
@@ -88,15 +85,20 @@ def resolve_serving_engine(
     weights_formats: Sequence[str],
     snapshot: CatalogSnapshot,
     problems: Problems,
+    model_types: Collection[str] = (),
 ) -> EngineRelease:
     """As `resolve_engine`, for the engine that serves: the one asked for, else the usual one.
 
     Of several accelerators, the first whose usual engine runs on most of them decides. What comes
     in GGUF files alone, by the ids of the formats of weights, is served by the engine that made
-    this form, and so are other formats that few engines read. Without a version it is the newest
-    that reads the weights.
+    this form, and so are other formats that few engines read. Where that engine serves none of the
+    models, by their types, it is the one that does. Without a version it is the newest that reads
+    the weights.
     """
-    reference = asked.engine or _usual_engine(accelerators, weights_formats, snapshot)
+    reference = asked.engine
+    if reference is None:
+        usual = usual_engine(accelerators, weights_formats, snapshot)
+        reference = that_serves(usual, model_types, accelerators, snapshot)
     pointers = (_ENGINE, _VERSION)
     listed = [one.removesuffix(OF_CHECKPOINT) for one in weights_formats]
     return resolve_engine(
@@ -457,36 +459,3 @@ def release_warnings(
             f"the oldest known generation of {engine.id} ({first.id}) is of {first.since}: its "
             "figures stand in for what is older",
         )
-
-
-def _usual_engine(
-    accelerators: Sequence[Accelerator],
-    weights_formats: Sequence[str],
-    snapshot: CatalogSnapshot,
-) -> str:
-    """Id of the engine that most people run on the accelerators, and that runs on most of them."""
-    of_gguf = snapshot.engines.get(USUAL_ENGINE_OF_GGUF)
-    if (
-        of_gguf is not None
-        and weights_formats
-        and all(one.startswith("gguf-") for one in weights_formats)
-        and all(of_gguf.value.runs_on(one.hardware) for one in accelerators)
-    ):
-        return of_gguf.id
-    if weights_formats and all(is_particular(one) for one in weights_formats):
-        engines = (entry.value for entry in snapshot.engines.values())
-        able = (one.id for one in engines if all(map(one.formats.states, weights_formats)))
-        return next(able, USUAL_ENGINE)
-    found = dict.fromkeys(filter(None, (_usual_on(snapshot, one.hardware) for one in accelerators)))
-
-    def runs_on(id_: str) -> int:
-        engine = snapshot.engines[id_].value
-        return sum(engine.runs_on(one.hardware) for one in accelerators)
-
-    return max(found, key=runs_on, default=USUAL_ENGINE)
-
-
-@derived(most=1024)
-def _usual_on(snapshot: CatalogSnapshot, hardware: Hardware) -> str | None:
-    engines = (entry.value for entry in snapshot.engines.values())
-    return next((one.id for one in engines if one.usual.has(hardware)), None)

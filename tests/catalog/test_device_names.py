@@ -98,6 +98,15 @@ def test_names_that_name_no_product(packaged_snapshot, name):
         packaged_snapshot.find("accelerators", name)
 
 
+@pytest.mark.parametrize(
+    "name", ["apple-a16", "amd-h100", "Intel L4", "NVIDIA MI300X", "Radeon RTX 4090"]
+)
+def test_what_another_maker_makes_is_not_meant(packaged_snapshot, name):
+    with pytest.raises(UnknownReference) as refused:
+        packaged_snapshot.find("accelerators", name)
+    assert refused.value.suggestions
+
+
 def test_every_entry_is_found_by_the_name_it_has(packaged_snapshot):
     """Where two entries could be meant, neither is."""
     for entry in packaged_snapshot.accelerators.values():

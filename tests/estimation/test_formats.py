@@ -110,7 +110,9 @@ def test_a_format_without_kernels_on_the_hardware_is_told_with_the_nearest(
     assert not told or nearest in told[0]
 
 
-@pytest.mark.parametrize(("engine", "lacks"), [("vllm", True), ("transformers", False)])
+@pytest.mark.parametrize(
+    ("engine", "lacks"), [("vllm", True), ("transformers", False), (None, False)]
+)
 def test_models_that_an_engine_does_not_serve_are_told(packaged_snapshot, engine, lacks):
     request = LatencyInferenceRequest(
         model="google-t5/t5-large",
@@ -122,6 +124,14 @@ def test_models_that_an_engine_does_not_serve_are_told(packaged_snapshot, engine
     told = [one["message"] for one in warnings if one["code"] == "engine_lacks_model"]
     assert bool(told) == lacks
     assert not told or "transformers serves them" in told[0]
+
+
+def test_models_that_the_usual_engine_does_not_serve_have_the_one_that_does(packaged_snapshot):
+    request = LatencyInferenceRequest(
+        model="google-t5/t5-large", accelerator="nvidia-t4-16gb", workload={"input_tokens": 64}
+    )
+    deployment = inference_latency_answer(request, packaged_snapshot)["deployment"]
+    assert deployment["serving"]["engine"] == "transformers"
 
 
 def test_a_format_of_a_checkpoint_is_named_as_people_know_it(packaged_snapshot):

@@ -132,8 +132,11 @@ def test_a_model_that_hears_begins_with_its_instructions(packaged_snapshot):
 
 def test_the_encoder_of_a_model_for_text_reads_the_prompt(packaged_snapshot):
     model = "google/flan-t5-base"
-    short = ask(packaged_snapshot, model=model, input_tokens=64, output_tokens=32)
-    long = ask(packaged_snapshot, model=model, input_tokens=4096, output_tokens=32)
+    short, long = (
+        # Where kernels are issued one by one, that is what a token of so small a model takes.
+        ask(packaged_snapshot, model, {"engine": "vllm"}, input_tokens=tokens, output_tokens=32)
+        for tokens in (64, 4096)
+    )
     assert long["deployment"]["workload"]["input_tokens"] == 1
     assert long["deployment"]["workload"]["encoded_tokens"] == 4096
     for name in ("ttft_s", "tpot_s"):

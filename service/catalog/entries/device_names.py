@@ -33,6 +33,12 @@ _NOISE = frozenset(
         *("generation", "edition", "corporation", "inc", "tm", "card"),
     }
 )
+#: Makers by what names say of them. Clouds rent out what others make, and tell nothing.
+_MAKERS = {
+    **dict.fromkeys(("nvidia", "tesla", "quadro", "geforce"), "nvidia"),
+    **dict.fromkeys(("amd", "radeon", "instinct"), "amd"),
+    **{maker: maker for maker in ("intel", "apple")},
+}
 #: A kind of memory, which tells boards of one product apart only where they differ in it.
 _MEMORY = re.compile(r"(?:hbm\d?e?|gddr\d[a-z]?)")
 #: Words for the same form of a product.
@@ -52,23 +58,32 @@ _TELLING = 3
 class DeviceName:
     """What tells a device apart: words of the product, memory sizes [GB] and forms.
 
-    Names that differ in the kinds of ``memory`` alone are equal.
+    Names that differ in the kinds of ``memory`` or in ``makers`` alone are equal.
     """
 
     product: frozenset[str]
     sizes: frozenset[str]
     forms: frozenset[str]
     memory: frozenset[str] = field(default=frozenset(), compare=False)
+    makers: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def may_be(self, entry_id: str) -> bool:
+        """Whether an entry, whose id begins with its maker, is of a maker that the name says."""
+        maker = _MAKERS.get(entry_id.partition("-")[0])
+        return not self.makers or maker is None or maker in self.makers
 
 
 def device_name(name: str) -> DeviceName:
-    """What a name says, without regard to case, order, maker and brand."""
+    """What a name says, without regard to case, order and brand."""
     plain = _ASIDE.sub(" ", _DASHES.sub("-", name[:_LONGEST_NAME].casefold()))
     sizes = frozenset(_SIZE.findall(plain))
     product: set[str] = set()
     forms: set[str] = set()
     memory: set[str] = set()
+    makers: set[str] = set()
     for written in _WORD.findall(_SIZE.sub(" ", plain)):
+        if written in _MAKERS:
+            makers.add(_MAKERS[written])
         form = _FORM.fullmatch(written)
         if form is not None:
             forms.add(form[form.lastindex or 0])
@@ -77,7 +92,9 @@ def device_name(name: str) -> DeviceName:
             memory.add(written)
             continue
         product.update(_MEANS.get(word, word) for word in _parted(written) if word not in _NOISE)
-    return DeviceName(frozenset(product), sizes, frozenset(forms), frozenset(memory))
+    return DeviceName(
+        frozenset(product), sizes, frozenset(forms), frozenset(memory), frozenset(makers)
+    )
 
 
 def _parted(word: str) -> tuple[str, ...]:
@@ -163,7 +180,7 @@ class DeviceIndex(ReferenceIndex):
             if device.sizes <= self._sizes[entry_id] and device.forms <= self._forms[entry_id]
         }
         found = same or self._with_memory(alike, device) or self._same.get(device) or alike
-        return tuple(sorted(found))
+        return tuple(sorted(filter(device.may_be, found)))
 
     def _with_memory(self, ids: Iterable[str], device: DeviceName) -> set[str]:
         """Those of some entries that have a kind of memory that the name says, if it says one."""

@@ -149,7 +149,8 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
     )
     given = () if accelerator is None else (accelerator.value,)
     files = () if model is None else (weights_format(asked.precision, model.value).id,)
-    release = resolve_serving_engine(asked.serving, given, files, snapshot, problems)
+    types = () if model is None else (model.value.model_type,)
+    release = resolve_serving_engine(asked.serving, given, files, snapshot, problems, types)
     known = snapshot.engines.get(release.engine)
     parallelism = None
     if asked.parallelism is not None:

@@ -152,7 +152,8 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         check_generates(entry, "/models", problems)
     named = [] if request.space.accelerators is None else [one.value for _, one in accelerators]
     release = resolve_serving_engine(
-        request.serving, named, request.space.precisions or (), snapshot, problems
+        *(request.serving, named, request.space.precisions or (), snapshot, problems),
+        {entry.value.model_type for _, entry in models},
     )
     check_searched(release, snapshot, problems)
     problems.stop_if_any()

@@ -35,6 +35,7 @@ def searched_engines(
     common: EngineRelease,
     accelerators: Sequence[Entry[Accelerator]],
     weights_formats: Sequence[str],
+    model_types: frozenset[str],
     one_for_all: bool,
     snapshot: CatalogSnapshot,
 ) -> tuple[SearchedEngine, ...]:
@@ -50,6 +51,8 @@ def searched_engines(
         What is searched.
     weights_formats
         Formats of weights that are asked for; empty for any.
+    model_types
+        Types of the models.
     one_for_all
         Whether the common engine runs everything, as one file of a model does on every desk.
     snapshot
@@ -60,7 +63,9 @@ def searched_engines(
         return (SearchedEngine(common, everywhere),)
     tried: dict[EngineRelease, set[int]] = {common: set()}
     for position, entry in enumerate(accelerators):
-        usual = resolve_serving_engine(asked, (entry.value,), weights_formats, snapshot, Problems())
+        usual = resolve_serving_engine(
+            asked, (entry.value,), weights_formats, snapshot, Problems(), model_types
+        )
         tried.setdefault(usual, set()).add(position)
     return tuple(
         SearchedEngine(release, frozenset(positions))
@@ -116,10 +121,13 @@ def engine_to_name(
     engine: str,
     accelerator: Accelerator,
     weights_format: str,
+    model_type: str,
     snapshot: CatalogSnapshot,
 ) -> str | None:
     """The engine as a choice's request names it: None where it is the usual one anyway."""
     if asked.engine is not None:
         return asked.engine
-    usual = resolve_serving_engine(asked, (accelerator,), (weights_format,), snapshot, Problems())
+    usual = resolve_serving_engine(
+        asked, (accelerator,), (weights_format,), snapshot, Problems(), (model_type,)
+    )
     return None if usual.engine == engine else engine

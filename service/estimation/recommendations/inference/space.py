@@ -119,12 +119,14 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     named = named_accelerators(request.search, snapshot, problems)
     usual = named if named is not None or not sites.bought_only else usually_bought(sites, snapshot)
     for_a_desk = named is None and _for_a_desk(sites, request.workload)
+    types = frozenset(model.value.model_type for model in models)
     release = resolve_serving_engine(
         _of_a_desk(request, snapshot) if for_a_desk else request.serving,
         [entry.value for entry in usual or ()],
         request.search.precisions or (),
         snapshot,
         problems,
+        types,
     )
     context = search_context(
         request,
@@ -154,6 +156,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         release,
         accelerators,
         request.search.precisions or (),
+        types,
         for_a_desk,
         snapshot,
     )

@@ -137,6 +137,7 @@ def _request(
     accelerator = next(
         one.value for one in search.accelerators if one.id == candidate["accelerator"]
     )
+    model_type = next(one.value.model_type for one in search.models if one.id == candidate["model"])
     concurrency = search.demand.concurrency or (
         candidate["concurrency_per_replica"] * candidate["parallelism"]["data"]
     )
@@ -160,6 +161,7 @@ def _request(
                     candidate["engine"],
                     accelerator,
                     candidate["precision"]["weights"],
+                    model_type,
                     snapshot,
                 ),
                 "speculative": draft,

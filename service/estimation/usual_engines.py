@@ -1,0 +1,63 @@
+"""The engine that serves where a request names none, by hardware, formats and models."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from service.catalog.derived import derived
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
+from service.core.engines import USUAL_ENGINE, USUAL_ENGINE_OF_GGUF
+from service.core.format_lists import is_particular
+from service.core.hardware import Hardware
+
+
+def that_serves(
+    usual: str,
+    model_types: Collection[str],
+    accelerators: Sequence[Accelerator],
+    snapshot: CatalogSnapshot,
+) -> str:
+    """The usual engine, or the one that serves models of types that this one does not."""
+    engine = snapshot.engines.get(usual)
+    if engine is None or not model_types:
+        return usual
+    lacks = [engine.value.lack_of(one) for one in model_types]
+    named = {"" if lack is None else lack.instead or "" for lack in lacks}
+    able = snapshot.engines.get(named.pop()) if len(named) == 1 else None
+    if able is None or not all(able.value.runs_on(one.hardware) for one in accelerators):
+        return usual
+    return able.id
+
+
+def usual_engine(
+    accelerators: Sequence[Accelerator],
+    weights_formats: Sequence[str],
+    snapshot: CatalogSnapshot,
+) -> str:
+    """Id of the engine that most people run on the accelerators, and that runs on most of them."""
+    of_gguf = snapshot.engines.get(USUAL_ENGINE_OF_GGUF)
+    if (
+        of_gguf is not None
+        and weights_formats
+        and all(one.startswith("gguf-") for one in weights_formats)
+        and all(of_gguf.value.runs_on(one.hardware) for one in accelerators)
+    ):
+        return of_gguf.id
+    if weights_formats and all(is_particular(one) for one in weights_formats):
+        engines = (entry.value for entry in snapshot.engines.values())
+        able = (one.id for one in engines if all(map(one.formats.states, weights_formats)))
+        return next(able, USUAL_ENGINE)
+    found = dict.fromkeys(filter(None, (_usual_on(snapshot, one.hardware) for one in accelerators)))
+
+    def runs_on(id_: str) -> int:
+        engine = snapshot.engines[id_].value
+        return sum(engine.runs_on(one.hardware) for one in accelerators)
+
+    return max(found, key=runs_on, default=USUAL_ENGINE)
+
+
+@derived(most=1024)
+def _usual_on(snapshot: CatalogSnapshot, hardware: Hardware) -> str | None:
+    engines = (entry.value for entry in snapshot.engines.values())
+    return next((one.id for one in engines if one.usual.has(hardware)), None)
