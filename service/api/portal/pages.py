@@ -24,6 +24,7 @@ from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import as_csv
 from service.api.http.worker_threads import beside
 from service.api.portal.images import beside_service
+from service.api.portal.watching import wants_events, watched
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.rendering import as_png
 from service.estimation.formatting import shown_in
@@ -438,14 +439,7 @@ async def _shown(
         text = await beside(http, lambda: _in_units(show, request, snapshot))
         return HTMLResponse(text, headers=headers)
 
-    try:
-        request, _ = await _asked(http, model)
-        if getattr(request, "recommend", False):
-            charge_search(http)
-        # Links for other machines name the host that they were asked of.
-        tag = entity_tag(snapshot, http.url.path, str(http.base_url), request.model_dump_json())
-        return await confirmed_or_awaited(http, tag, make, "Host")
-    except Problem as problem:
+    def refused(problem: Problem) -> HTMLResponse:
         given = dict(filled(http.query_params))
         # Without a field, it is the Hub that does not answer.
         errors = problem.errors or (FieldError("/hub" if "hub" in given else "", problem.detail),)
@@ -453,3 +447,15 @@ async def _shown(
         status = PROBLEM_TYPES[problem.slug].status
         kept = headers | problem.headers | {"Cache-Control": "no-store"}
         return HTMLResponse(text, status, kept)
+
+    try:
+        request, _ = await _asked(http, model)
+        if getattr(request, "recommend", False):
+            charge_search(http)
+            if wants_events(http):
+                return watched(http, lambda: _in_units(show, request, snapshot), refused)
+        # Links for other machines name the host that they were asked of.
+        tag = entity_tag(snapshot, http.url.path, str(http.base_url), request.model_dump_json())
+        return await confirmed_or_awaited(http, tag, make, "Host, Accept")
+    except Problem as problem:
+        return refused(problem)

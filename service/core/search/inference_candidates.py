@@ -22,6 +22,7 @@ from service.core.search.batch_evaluation import (
     SearchSpace,
     evaluate_batches,
 )
+from service.core.search.progress import Told, nobody
 from service.core.search.rows import LeftOut, TooSmall, joined, taken
 
 #: Share of the sequences that fit which a replica is planned to run: room for bursts.
@@ -83,11 +84,16 @@ class InferenceCandidates:
 
 
 def inference_candidates(
-    architecture: ModelArchitecture, space: SearchSpace, demand: Demand, environment: Environment
+    architecture: ModelArchitecture,
+    space: SearchSpace,
+    demand: Demand,
+    environment: Environment,
+    told: Told = nobody,
 ) -> tuple[InferenceCandidates, LeftOut]:
     """Every combination that the most accelerators allow, fitting or not.
 
     Under a rate, what would need more of them in any number is there, too, for what it lacks.
+    ``told`` is told how far this is.
 
     Returns
     -------
@@ -99,7 +105,10 @@ def inference_candidates(
     small: list[TooSmall] = []
     beyond = unable = roomy = 0
     shares = {one.figure: one.share for one in demand.limits}
-    for evaluation in evaluate_batches(architecture, space, demand, environment):
+    most = len(space.layouts) * len(space.precisions) * len(space.speculations)
+    evaluations = evaluate_batches(architecture, space, demand, environment)
+    for number, evaluation in enumerate(evaluations):
+        told(number / most)
         small += evaluation.too_small
         beyond += evaluation.beyond_domain
         unable += evaluation.unable

@@ -41,6 +41,7 @@ from service.core.performance.training.run import Failures, TrainingRun
 from service.core.performance.training.traffic import HostRates
 from service.core.performance.training.work import product_format
 from service.core.search.kernels import trains
+from service.core.search.progress import Told, nobody
 from service.core.search.rows import LeftOut, TooSmall, joined, taken
 from service.core.search.stack import Stacks
 from service.core.stacking import FIGURE
@@ -194,8 +195,11 @@ def training_candidates(
     space: TrainingSpace,
     demand: TrainingDemand,
     environment: TrainingEnvironment,
+    told: Told = nobody,
 ) -> tuple[TrainingCandidates, LeftOut]:
     """Every combination of a space that divides the batch, fitting or not.
+
+    ``told`` is told how far this is.
 
     Returns
     -------
@@ -208,6 +212,7 @@ def training_candidates(
     parts: list[TrainingCandidates] = []
     left: list[LeftOut] = []
     for layout_at in range(len(space.layouts)):
+        told(layout_at / len(space.layouts))
         found = evaluate_runs(architecture, space, layout_at, demand, environment, stacks)
         parts += map(run_rows, found.batches)
         left.append(found.left_out)

@@ -11,6 +11,9 @@ from service.core.search.workloads import WorkloadKind
 from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.references import Request
 
+#: Share of a search that is evaluating configurations; the rest compares them in places [-].
+EVALUATING_RATIO = 0.8
+
 
 class Search(Protocol):
     """What was searched, with everything filled in that its request left open."""

@@ -89,11 +89,12 @@ function wait(search) {
   const said = new URLSearchParams(search).has("recommend") ? "Searching" : "Computing";
   const bar = document.createElement("progress");
   const usual = took.get(said);
+  let done = 0;
   const count = () => {
     const passed = performance.now() - began;
     // What takes longer than usual is not nearly done: the rest of the bar is for as long as it takes.
-    bar.value = passed < usual ? (0.9 * passed) / usual : 1 - (0.1 * usual) / passed;
-    const left = Math.ceil((usual - passed) / 1000);
+    bar.value = done || (passed < usual ? (0.9 * passed) / usual : 1 - (0.1 * usual) / passed);
+    const left = Math.ceil((done ? passed * (1 / done - 1) : usual - passed) / 1000);
     counted.textContent = left > 0 ? `about ${left} s left` : `${Math.round(passed / 1000)} s, longer than usual`;
   };
   const start = setTimeout(() => {
@@ -103,11 +104,34 @@ function wait(search) {
     tell(`${said} …`, bar, counted, button("Cancel", () => asking?.abort("cancelled")));
   }, NOTICED);
   const every = setInterval(count, 200);
-  return (answered) => {
-    clearTimeout(start);
-    clearInterval(every);
-    if (answered) took.set(said, performance.now() - began);
+  return {
+    // A search says how far it is.
+    told(ratio) { done = ratio; },
+    ended(answered) {
+      clearTimeout(start);
+      clearInterval(every);
+      if (answered) took.set(said, performance.now() - began);
+    },
   };
+}
+
+// An answer, whether it comes at once or after events that say how far its search is.
+async function received(answer, told) {
+  const type = answer.headers.get("content-type") ?? "";
+  if (!type.startsWith("text/event-stream")) return { html: await answer.text(), status: answer.status };
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error("the answer ended early");
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) {
+      const data = event.split("\n").find((line) => line.startsWith("data: "));
+      const news = data ? JSON.parse(data.slice("data: ".length)) : {};
+      if (news.html !== undefined) return news;
+      if (news.done_ratio) told(news.done_ratio);
+    }
+  }
 }
 
 async function show(search) {
@@ -120,13 +144,15 @@ async function show(search) {
   const waited = wait(search);
   let answeredInFull = false;
   try {
-    const answer = await fetch(`${form.dataset.answer}?${search}`, { signal: mine.signal });
-    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const headers = new URLSearchParams(search).has("recommend") ? { Accept: "text/event-stream" } : {};
+    const answer = await fetch(`${form.dataset.answer}?${search}`, { signal: mine.signal, headers });
+    const { html, status } = await received(answer, waited.told);
+    const found = new DOMParser().parseFromString(html, "text/html");
     const answered = found.getElementById("results");
     if (!answered) throw new Error(answer.statusText);
     mark(found);
-    answeredInFull = answer.ok;
-    if (answer.ok) take(answered, found.title, search);
+    answeredInFull = status === 200;
+    if (answeredInFull) take(answered, found.title, search);
     else {
       age(`${OLD} Fix the marked fields to get a new one.`);
       tell([...form.querySelectorAll(".errors li")].map((one) => one.textContent).join("; "));
@@ -139,7 +165,7 @@ async function show(search) {
     if (stopped) tell("Cancelled.");
     else tell("The service cannot be reached. ", button("Try again", () => show(search)));
   } finally {
-    waited(answeredInFull);
+    waited.ended(answeredInFull);
     if (asking === mine) results().removeAttribute("aria-busy");
   }
 }

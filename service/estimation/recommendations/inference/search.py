@@ -10,15 +10,18 @@ import numpy as np
 from service.core.elementwise import FloatArray
 from service.core.search.inference_candidates import InferenceCandidates, inference_candidates
 from service.core.search.pooled_candidates import pooled_candidates
+from service.core.search.progress import part_of
 from service.core.search.rows import LeftOut, joined
 from service.core.search.workloads import METRICS, Metric
 from service.core.years import SECONDS_PER_YEAR
+from service.estimation.progress import watcher
 from service.estimation.recommendations.candidate_sets import CandidateTable
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.limits import CandidateFigures
 from service.estimation.recommendations.metrics import MetricRows, Units
 from service.estimation.recommendations.placement import SearchResult, search_result
+from service.estimation.recommendations.search import EVALUATING_RATIO
 
 _WH_PER_KWH = 1000.0
 _PER_1K_TOKENS = 1000.0
@@ -51,12 +54,15 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
     """
     tables: list[tuple[InferenceCandidates, LeftOut, CandidateTable]] = []
     searched = zip(search.models, search.spaces, search.environments, strict=True)
+    told, each = watcher(), EVALUATING_RATIO / len(search.models)
     for at, (entry, space, environment) in enumerate(searched):
-        rows, left = inference_candidates(entry.value, space, search.demand, environment)
+        of_model = part_of(told, at * each, (at + 1) * each)
+        rows, left = inference_candidates(entry.value, space, search.demand, environment, of_model)
         if search.pools:
             pooled = pooled_candidates(entry.value, space, search.demand, environment, rows)
             rows = joined(InferenceCandidates, [rows, pooled])
         tables.append((rows, left, _table(rows, at, search)))
+    told(EVALUATING_RATIO)
     return search_result(tables, search, _units(search))
 
 

@@ -8,14 +8,17 @@ from types import MappingProxyType
 import numpy as np
 
 from service.core.performance.training.run import SECONDS_PER_DAY
+from service.core.search.progress import part_of
 from service.core.search.rows import LeftOut
 from service.core.search.training_candidates import TrainingCandidates, training_candidates
 from service.core.search.workloads import METRICS, Metric
+from service.estimation.progress import watcher
 from service.estimation.recommendations.candidate_sets import CandidateTable
 from service.estimation.recommendations.limit_tables import RUN_LIMITS
 from service.estimation.recommendations.limits import CandidateFigures
 from service.estimation.recommendations.metrics import MetricRows, Units
 from service.estimation.recommendations.placement import SearchResult, search_result
+from service.estimation.recommendations.search import EVALUATING_RATIO
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
 _KG_PER_GRAM = 1e-3
@@ -47,9 +50,14 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
         by stress [L], cost [USD] and energy [kWh].
     """
     tables: list[tuple[TrainingCandidates, LeftOut, CandidateTable]] = []
+    told, each = watcher(), EVALUATING_RATIO / len(search.models)
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
-        rows, left = training_candidates(entry.value, space, search.demand, search.environment)
+        of_model = part_of(told, at * each, (at + 1) * each)
+        rows, left = training_candidates(
+            entry.value, space, search.demand, search.environment, of_model
+        )
         tables.append((rows, left, run_table(rows, at, search)))
+    told(EVALUATING_RATIO)
     return search_result(tables, search, _UNITS)
 
 
