@@ -100,6 +100,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "parts_unknown": ("parts", "index"),
     "pipeline_underfilled": ("gradient_accumulation_steps", "parallelism.pipeline"),
     "place_assumed": ("search.regions", "search.where", "searched.regions", "search"),
+    "place_of_own": ("search.regions", "search.where", "searched.regions", "search"),
     "place_unknown": ("series",),
     "plain_steps": ("series",),
     "platform_unknown": ("deployment.platform", "deployment.accelerator", "accelerator"),

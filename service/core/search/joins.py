@@ -15,3 +15,10 @@ def joins(accelerator: Accelerator, layout: Parallelism) -> bool:
         group = max(group, layout.replica_accelerators)
         return bool(group <= accelerator.platform.accelerators_of_a_host)
     return bool(group <= accelerator.scale_up_domain_accelerators)
+
+
+def joins_run(accelerator: Accelerator, layout: Parallelism) -> bool:
+    """Whether a run can be laid out so; nobody divides one among laptops or boards."""
+    if accelerator.platform.kind in _BY_THEMSELVES:
+        return bool(layout.accelerator_count <= accelerator.platform.accelerators_of_a_host)
+    return bool(layout.tensor <= accelerator.scale_up_domain_accelerators)

@@ -40,6 +40,7 @@ from service.core.performance.training.pipeline import fills_stages
 from service.core.performance.training.run import Failures, TrainingRun
 from service.core.performance.training.traffic import HostRates
 from service.core.performance.training.work import product_format
+from service.core.search.joins import joins_run
 from service.core.search.kernels import trains
 from service.core.search.progress import Told, nobody
 from service.core.search.rows import LeftOut, TooSmall, joined, taken
@@ -278,9 +279,7 @@ def evaluate_runs(
     layout = space.layouts[layout_at]
     sizes = _micro_batches(space, layout, demand)
     within = frozenset(
-        at
-        for at, offer in enumerate(space.accelerators)
-        if layout.tensor <= offer.accelerator.scale_up_domain_accelerators
+        at for at, offer in enumerate(space.accelerators) if joins_run(offer.accelerator, layout)
     )
     for variant_at, variant in enumerate(space.variants):
         if not variant.suits(layout, architecture.layer_count):

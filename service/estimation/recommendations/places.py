@@ -45,13 +45,14 @@ class Sites:
 
     ``where`` is how hardware may be had; None where clouds rent out what they offer, and anything
     stands elsewhere. With ``implied`` it is the workload kind's. ``assumed`` are places that
-    nobody named.
+    nobody named, ``named`` those of one's own that were named without saying how hardware is had.
     """
 
     regions: tuple[Entry[Region], ...]
     where: tuple[Where, ...] | None
     implied: bool = False
     assumed: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
     @property
     def own(self) -> NDArray[np.bool_]:
@@ -73,6 +74,16 @@ class Sites:
 
     def warnings(self) -> tuple[EstimateWarning, ...]:
         """What was taken for granted."""
+        if self.named:
+            some = self.named[0]
+            return (
+                EstimateWarning(
+                    "place_of_own",
+                    f"{', '.join(self.named)}: hardware there is taken to be bought and yours; "
+                    f"{some.rpartition('/')[2]}/* names the regions of clouds there, search.where "
+                    "says how hardware may be had",
+                ),
+            )
         if not self.assumed:
             return ()
         return (
@@ -134,7 +145,8 @@ def searched_sites(
     if found and not kept:
         problems.add("/search/without_regions", "leaves no region to search")
     unique = None if where is None else tuple(dict.fromkeys(where))
-    return Sites(kept, unique, implied, tuple(id_ for id_ in assumed if id_ not in without))
+    mine = () if where is not None else tuple(one.id for one in kept if not is_cloud(one))
+    return Sites(kept, unique, implied, tuple(id_ for id_ in assumed if id_ not in without), mine)
 
 
 def _of_clouds(name: str, snapshot: CatalogSnapshot) -> str:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
@@ -274,7 +275,7 @@ class RankedCandidates:
         return {"share_ratio": share_ratio, "clear_winner": clear, "in_words": told}
 
     def _nearest_loser(self, at: int) -> dict[str, Any] | None:
-        order = np.concatenate([[at], self.order[self.order != at]])
+        order = np.concatenate([[at], self.order[self._others(at)[self.order]]])
         flip = nearest_flip(self.metrics, self.weights, self.least, order)
         if flip is None:
             return None
@@ -284,6 +285,18 @@ class RankedCandidates:
             if flip.metric is None
             else {"metric": flip.metric, "change_ratio": flip.change_ratio},
         }
+
+    def _others(self, at: int) -> NDArray[np.bool_]:
+        """Candidates that differ from one in hardware, place or a figure that anybody notices."""
+        placed, mine = self.placed, self.metrics[at]
+        differ = np.abs(self.metrics - mine) > _AS_GOOD_RATIO * np.abs(mine)
+        found: NDArray[np.bool_] = (
+            (placed.offer != placed.offer[at])
+            | (placed.accelerators != placed.accelerators[at])
+            | (placed.region != placed.region[at])
+            | (differ & (self.weights > 0.0)).any(axis=1)
+        )
+        return found
 
     def _agreement(self, at: int) -> Agreement:
         """Whether the figures confirm the deciding factor of the decision matrix."""
@@ -318,6 +331,8 @@ def _beside_the_best(metric: Metric, mine: float, best: float, unit: str) -> str
     told, least = (_in_words(metric, value, unit) for value in (mine, best))
     if mine <= best * (1.0 + _AS_GOOD_RATIO):
         return f"no other option {verb}s {comparative} ({told})"
+    if told == least:
+        return f"no other option {verb}s much {comparative} ({told})"
     if mine < 2.0 * best:
         more = f"{mine / best - 1.0:.0%} more {_OF[metric]} than the best"
     else:

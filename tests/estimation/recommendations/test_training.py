@@ -527,7 +527,7 @@ def test_a_search_names_methods_that_its_framework_has_not(packaged_snapshot):
     assert "but by full" in problem.detail
 
 
-def test_a_run_ends_within_the_life_of_the_hardware_unless_told_otherwise(packaged_snapshot):
+def test_a_run_ends_before_later_ones_overtake_it_unless_told_otherwise(packaged_snapshot):
     run = {"tokens": 5e12, "sequence_length": 8192, "framework": "megatron-lm"}
     search = {"accelerators": ["nvidia-h100-sxm-80gb"], "max_accelerators": 64}
     body = {"model": "meta-llama/Llama-3.1-8B", "training": run, "search": search}
@@ -536,14 +536,15 @@ def test_a_run_ends_within_the_life_of_the_hardware_unless_told_otherwise(packag
         request = TrainingRecommendationRequest.model_validate(body | {"limits": limits})
         return training_recommendation_answer(request, packaged_snapshot)
 
-    usual, open_ended, short = asked(), asked(implied=False), asked(days=300)
+    usual, open_ended, short = asked(), asked(implied=False), asked(days=150)
     [implied] = usual["implied"]
     assert implied["field"] == "limits.days"
     longest = {
         name: max(choice["candidate"]["days"] for choice in one["choices"])
         for name, one in (("usual", usual), ("open", open_ended), ("short", short))
     }
-    assert longest["short"] <= 300 < longest["usual"] <= implied["value"] < longest["open"]
+    assert longest["short"] <= 150 < longest["usual"] <= implied["value"] < longest["open"]
+    assert implied["value"] == pytest.approx(9 / 12 * 365.25)
     assert open_ended["implied"] == short["implied"] == []
 
 

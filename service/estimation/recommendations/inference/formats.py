@@ -25,6 +25,7 @@ from service.estimation.resolution import Problems, resolve_precision
 _CONVERTED = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
 #: What engines of native code read, and make of checkpoints with tools of their own.
 _FILES = ("gguf-q8_0", "gguf-q4_k_m")
+_FILE_PREFIX = "gguf-"
 #: What files hold experts as the checkpoint does in, and everything else in 8 bits.
 _FILE_OF = {"mxfp4": "gguf-mxfp4"}
 _WHOLE_CACHE = "bf16"
@@ -153,7 +154,8 @@ def tried_releases(
             continue
         own = resolve_precision(PrecisionRequest(), release.value).weights
         files = document.get("formats")
-        if files is not None and not engine.value.formats.names:
+        of_files = files is not None or own.listed_id.startswith(_FILE_PREFIX)
+        if of_files and not engine.value.formats.names:
             # Engines of servers read such files, if at all, without kernels made for them.
             continue
         offered = [own] if files is None else _usual_files(files)

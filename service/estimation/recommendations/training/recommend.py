@@ -26,6 +26,7 @@ from service.estimation.recommendations.recommendation import Plan, recommendati
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.recommendations.training.search import search_training_candidates
 from service.estimation.recommendations.training.space import (
+    LONGEST_RUN_MONTHS,
     ResolvedTrainingSearch,
     resolve_training_search,
 )
@@ -106,7 +107,7 @@ def implied_run_limits(
     search: ResolvedTrainingSearch,
     searched: TrainingRecommendationRequest,
 ) -> list[ImpliedLimit]:
-    """The life of the hardware, where nobody says how long a run may take; and what is had."""
+    """How long runs are worth it, where nobody says how long one may take; and what is had."""
     found: list[ImpliedLimit] = []
     most = searched.search.max_accelerators
     if most < request.search.max_accelerators:
@@ -126,10 +127,10 @@ def implied_run_limits(
     days = search.limits.days
     if days is None or request.limits.days is not None:
         return found
-    years = float(search.context.infrastructure.hardware_life_years.value)
     told = (
-        f"Hardware is used for {years:g} years; give limits.days for another limit, or "
-        "limits.implied: false for none"
+        f"runs of more than {LONGEST_RUN_MONTHS:g} months are overtaken by later ones on better "
+        "hardware and with better methods; give limits.days for another limit, or limits.implied: "
+        "false for none"
     )
     return [
         *found,

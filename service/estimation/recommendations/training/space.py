@@ -11,7 +11,6 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.deployment import Parallelism
 from service.core.engines import EngineRelease
-from service.core.impacts.infrastructure import Infrastructure
 from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload, OffloadTier, Place
@@ -62,6 +61,15 @@ _OPERATIONS = 6.0
 _MOST_STEP_TOKENS = 2.0**26
 #: Fewest steps of a run, likewise: a choice of this service, so that short runs have steps at all.
 _FEWEST_STEPS = 1000.0
+
+#: Months of the longest run that is worth its time: one that starts later, on better hardware and
+#: with better methods, overtakes longer ones.
+#: Source: Epoch AI, Frontier LLM training runs can't get much longer, 2025,
+#: https://epoch.ai/data-insights/longest-training-run (15 months by an estimate of 2022).
+LONGEST_RUN_MONTHS = 9.0
+_MONTHS_PER_YEAR = 12.0
+#: Formats of checkpoints whose weights are trained in bf16 all the same.
+_TRAINED_IN_HALF = frozenset(("fp16", "fp32", "tf32"))
 
 _TENSOR_DEGREES = (1, 2, 4, 8)
 _PIPELINE_DEGREES = (2, 4, 8, 16)
@@ -182,7 +190,7 @@ def resolve_training_search(
             )
             for model in models
         ),
-        limits=_limits(request.limits, context.infrastructure),
+        limits=_limits(request.limits),
         weights=matrix_weights(request.weights, kind),
         host_memory_bytes=host,
         tier=tier,
@@ -190,12 +198,11 @@ def resolve_training_search(
     )
 
 
-def _limits(asked: RunLimits, infrastructure: Infrastructure) -> RunLimits:
-    """The caller's limits, and the life of the hardware where the caller gives no days."""
+def _limits(asked: RunLimits) -> RunLimits:
+    """The caller's limits, and what runs are worth where the caller gives no days."""
     if asked.days is not None or not asked.implied:
         return asked
-    years = float(infrastructure.hardware_life_years.value)
-    return asked.model_copy(update={"days": years * DAYS_PER_YEAR})
+    return asked.model_copy(update={"days": LONGEST_RUN_MONTHS / _MONTHS_PER_YEAR * DAYS_PER_YEAR})
 
 
 def _tier(run: RunRequest, snapshot: CatalogSnapshot, problems: Problems) -> OffloadTier | None:
@@ -310,7 +317,9 @@ def _weights(
 ) -> Sequence[str]:
     """Formats of weights: of a base that stays as it is, or of what is trained."""
     usual = usual_weights(architecture, method)
-    return (usual,) if method == "qlora" or requested is None else requested
+    if method == "qlora" or requested is None:
+        return ("bf16" if usual in _TRAINED_IN_HALF else usual,)
+    return requested
 
 
 def _fine_weights(
