@@ -53,6 +53,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "figure_of_another_year": ("period.year", "year", "region"),
     "figure_past_shelf_life": ("operational_location_gco2e", "region"),
     "fits_narrowly": ("fits_certainty", "fits"),
+    "expert_messages_as_usual": ("training.expert_overlap_ratio", "training.expert_dispatch"),
     "fp8_not_tried": ("search.precisions", "precision.weights"),
     "global_batch_assumed": ("training.global_batch_size", "training"),
     "graph_walk_assumed": ("search", "vectors"),

@@ -203,6 +203,13 @@ TRAINED: dict[str, Any] = {
         "precisions": ["bf16"],
     },
 }
+EXPERTS = {
+    "model": "deepseek-ai/DeepSeek-V3",
+    "training.global_batch_size": 15360,
+    "search.accelerator_counts": [2048],
+    "search.max_accelerators": 2048,
+    "search.precisions": ["fp8"],
+}
 FAILING = {"training.failures": {"per_accelerator_day": 0.1}}
 OF_TRAINING: Changes = {
     name: change
@@ -237,6 +244,10 @@ OF_TRAINING: Changes = {
         },
         "cxl-2.0-ddr5-direct",
     ),
+    "training.expert_dispatch": (EXPERTS, "per-machine"),
+    "training.expert_machines": (EXPERTS | {"training.expert_dispatch": "per-machine"}, 2),
+    "training.expert_overlap_ratio": (EXPERTS, 1.0),
+    "training.pipeline_schedule": (EXPERTS, "zero-bubble"),
     "training.failures.per_accelerator_day": (FAILING, 0.5),
     "training.failures.restart_s": (FAILING, 3000.0),
     "training.failures.checkpoint_interval_s": (FAILING, 60.0),

@@ -48,6 +48,49 @@ def test_weights_that_ship_in_another_format_are_trained_in_bf16(packaged_snapsh
     assert all("fp16" not in choice["start"]["command"] for choice in answer["choices"])
 
 
+def test_deepseek_v3_takes_about_the_hours_that_were_published(packaged_snapshot):
+    # 2.664 million hours on 2,048 H800: 16 stages, 64 ranks of experts, 15,360 sequences a step,
+    # tokens that go to four machines at most and hide behind computation, almost no bubbles
+    # (DeepSeek-V3 Technical Report, 2024, sections 2.2, 3 and 4.2).
+    def asked(**more):
+        return training(
+            packaged_snapshot,
+            model="deepseek-ai/DeepSeek-V3",
+            training={
+                "tokens": 14.8e12,
+                "sequence_length": 4096,
+                "global_batch_size": 15360,
+                **more,
+            },
+            search={
+                "accelerators": ["nvidia-h800-sxm-80gb"],
+                "accelerator_counts": [2048],
+                "regions": ["country/CN"],
+            },
+            include=["estimates", "front"],
+        )
+
+    plain = asked()
+    hidden = asked(
+        expert_dispatch="per-machine",
+        expert_machines=4,
+        expert_overlap_ratio=1.0,
+        pipeline_schedule="zero-bubble",
+    )
+    assert "expert_messages_as_usual" in {one["code"] for one in plain["warnings"]}
+    assert "expert_messages_as_usual" not in {one["code"] for one in hidden["warnings"]}
+    hours = hidden["choices"][0]["estimate"]["latency"]["run"]["accelerator_hours"]
+    assert hours["low"] < 2.664e6 < hours["high"]
+    assert hours["value"] == pytest.approx(2.664e6, rel=0.25)
+    assert hours["value"] < 0.8 * plain["choices"][0]["candidate"]["accelerator_hours"]
+    published = [
+        one["accelerator_hours"]
+        for one in hidden["front"]
+        if (one["parallelism"]["pipeline"], one["parallelism"]["expert"]) == (16, 64)
+    ]
+    assert min(published) < 1.05 * hours["value"]
+
+
 def test_nobody_divides_a_run_among_laptops(packaged_snapshot):
     answer = training(
         packaged_snapshot,

@@ -148,6 +148,11 @@ def _leaves_fp8_out(request: TrainingRecommendationRequest, search: ResolvedTrai
     )
 
 
+def _sends_to_experts(search: ResolvedTrainingSearch) -> bool:
+    """Whether runs are searched in which experts are on other accelerators."""
+    return any(layout.expert > 1 for space in search.spaces for layout in space.layouts)
+
+
 def _searched(
     request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
 ) -> tuple[ResolvedTrainingSearch, SearchResult[TrainingCandidates], TrainingRecommendationRequest]:
@@ -196,6 +201,16 @@ def _warnings(
                 "weights are trained in bf16, as in most published runs; fp8 is faster on some of "
                 "the accelerators searched, but few publish runs of it (DeepSeek-V3's is one): "
                 'give search.precisions ["bf16", "fp8"] to compare both',
+            )
+        )
+    if request.trained.expert_overlap_ratio is None and _sends_to_experts(search):
+        found.append(
+            EstimateWarning(
+                "expert_messages_as_usual",
+                "messages to experts on other accelerators hide behind computation as little as a "
+                "framework's others do; where it sends them once a machine and beside another "
+                "micro-batch (DeepEP, DualPipe), give training.expert_dispatch and "
+                "training.expert_overlap_ratio",
             )
         )
     if len(request.trained.methods) > 1 or len(request.trained.optimizers) > 1:

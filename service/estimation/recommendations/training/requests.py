@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from service.core.memory.training.settings import Optimizer
+from service.core.memory.training.settings import ExpertDispatch, Optimizer, Schedule
 from service.estimation.detail import FieldPaths, including
 from service.estimation.recommendations.place_requests import RulesLimit, SiteLimits, listed
 from service.estimation.recommendations.requests import (
@@ -85,6 +85,18 @@ class RunRequest(Request):
     the newest generation."""
     host_memory_bytes: float | None = Field(None, ge=0.0, le=1e15)
     """Host memory available for each accelerator; if null, 256 GB."""
+    expert_dispatch: ExpertDispatch = "all-to-all"
+    """How tokens reach experts on other accelerators: all-to-all sends a copy to each of a token's
+    experts, per-machine one to each machine (DeepEP, flex dispatcher of Megatron)."""
+    expert_machines: int | None = Field(None, ge=1, le=100_000)
+    """Machines that the experts of a token are on at most (node-limited routing, 4 for
+    DeepSeek-V3), with expert_dispatch per-machine; if null, there is no limit."""
+    expert_overlap_ratio: float | None = Field(None, ge=0.0, le=1.0)
+    """Share of messages to and from experts that hides behind computation, 1 with DualPipe; if
+    null, as measured of the framework's other messages within a model copy."""
+    pipeline_schedule: Schedule | None = None
+    """Order of micro-batches in pipelines: gpipe, 1f1b, interleaved, or zero-bubble, which DualPipe
+    comes close to. If null, 1f1b is tried, and interleaved where the framework interleaves."""
     failures: FailuresRequest = FailuresRequest()
 
 
@@ -228,5 +240,8 @@ def settings_of(run: RunRequest) -> TrainingSettingsRequest:
         framework=run.framework,
         framework_version=run.framework_version,
         tokens=run.tokens,
+        expert_dispatch=run.expert_dispatch,
+        expert_machines=run.expert_machines,
+        expert_overlap_ratio=run.expert_overlap_ratio,
         failures=run.failures,
     )

@@ -13,7 +13,13 @@ from service.core.deployment import Parallelism
 from service.core.engines import EngineRelease
 from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
-from service.core.memory.training.settings import Checkpointing, Offload, OffloadTier, Place
+from service.core.memory.training.settings import (
+    Checkpointing,
+    Offload,
+    OffloadTier,
+    Place,
+    Schedule,
+)
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.recipes import Recipes
 from service.core.search.training_candidates import (
@@ -302,14 +308,21 @@ def variants(
                             )
                             most = recipes.most_zero_stage_in_pipeline
                             degrees = recipes.tried_degrees(method)
-                            yield TrainingVariant(precision, settings, most, degrees)
-                            for stages in _VIRTUAL_STAGES if interleaving else ():
-                                interleaved = replace(
-                                    settings,
-                                    pipeline_schedule="interleaved",
-                                    virtual_stages=stages,
+                            for schedule, stages in _schedules(run, interleaving=interleaving):
+                                scheduled = replace(
+                                    settings, pipeline_schedule=schedule, virtual_stages=stages
                                 )
-                                yield TrainingVariant(precision, interleaved, most, degrees)
+                                yield TrainingVariant(precision, scheduled, most, degrees)
+
+
+def _schedules(run: RunRequest, *, interleaving: bool) -> Iterator[tuple[Schedule, int]]:
+    """Orders of micro-batches in pipelines, with the stages of a rank."""
+    asked = run.pipeline_schedule
+    if asked != "interleaved":
+        yield asked or "1f1b", 1
+    if asked == "interleaved" or (asked is None and interleaving):
+        for stages in _VIRTUAL_STAGES:
+            yield "interleaved", stages
 
 
 def _weights(
