@@ -25,7 +25,7 @@ MOST_GB_PER_S = {
     "HBM2": 1560,
     "HBM2e": 3700,
     "HBM3": 5400,
-    "HBM3e": 8000,
+    "HBM3e": 8600,
     "HBM4": 22000,
     "LPDDR4X": 600,
     "LPDDR5": 820,
