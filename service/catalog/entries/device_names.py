@@ -43,6 +43,8 @@ _MAKERS = {
 _MEMORY = re.compile(r"(?:hbm\d?e?|gddr\d[a-z]?)")
 #: Words for the same form of a product.
 _MEANS = {"mobile": "laptop", "notebook": "laptop"}
+#: Of "Quadro RTX 5000 with Max-Q Design", which was made for laptops alone.
+_LAPTOP_DESIGN = frozenset({"with", "max", "q", "design"})
 #: Series that people leave out: "4090", "7900 XTX".
 _SERIES = frozenset({"rtx", "gtx", "rx", "arc"})
 _LONGEST_NAME = 200
@@ -92,6 +94,10 @@ def device_name(name: str) -> DeviceName:
             memory.add(written)
             continue
         product.update(_MEANS.get(word, word) for word in _parted(written) if word not in _NOISE)
+    if "ryzen" in product:
+        product.discard("pro")  # the same silicon, with what administrators ask for
+    if product >= _LAPTOP_DESIGN:
+        product = (product - _LAPTOP_DESIGN) | {"laptop"}
     return DeviceName(
         frozenset(product), sizes, frozenset(forms), frozenset(memory), frozenset(makers)
     )

@@ -165,12 +165,13 @@ class ModelIndex(ReferenceIndex):
         for begun, why in _known_reasons():
             if _begins(name.replace(" ", "-"), begun):
                 return NotOffered(reference, f"{begun!r} {why}")
-        for plain, format_id in _without_format(name):
+        slips = self.slips(reference)
+        for plain, format_id in () if slips else _without_format(name):
             found = self.find(plain)
             if found is not None:
                 why = f"did you mean {found} with weights in {format_id}?"
                 return NotOffered(reference, why, (found,))
-        near = self.suggestions(reference)
+        near = tuple(dict.fromkeys((*slips, *self.suggestions(reference))))[:MOST_SUGGESTIONS]
         if near:
             return UnknownReference(collection, reference, near)
         return NotOffered(reference, "a model that is not listed is computed from its config.json")

@@ -20,6 +20,10 @@ MOST_SUGGESTIONS = 5
 MOST_CANDIDATES = 20
 _LEAST_SCORE = 60.0
 _LONGEST_COMPARED = 200
+#: Names of fewer letters are a slip away from any other.
+_LEAST_SLIPPED = 3
+#: How unlikely slips are, by how many letters are missing: another one, one too few, one too many.
+_OF_LENGTH = {0: 0, 1: 1, -1: 2}
 #: Names that contain what was typed; the nearest of them are suggested.
 _MOST_COMPARED = 100
 #: Places of which less is alike, by letters or by sound, are others.
@@ -132,7 +136,30 @@ class ReferenceIndex:
         could_be = self.candidates(reference)
         if could_be:
             return AmbiguousReference(collection, reference, could_be[:MOST_CANDIDATES])
-        return UnknownReference(collection, reference, self.suggestions(reference))
+        near = dict.fromkeys((*self.slips(reference), *self.suggestions(reference)))
+        return UnknownReference(collection, reference, tuple(near)[:MOST_SUGGESTIONS])
+
+    def slips(self, reference: str) -> tuple[str, ...]:
+        """Ids of entries whose name one slip of the hand makes of what was typed.
+
+        That is a letter more, less or other than meant, or two in each other's place: those first,
+        as they are the surest, and a letter too many last.
+        """
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
+
+        typed = reference[:_LONGEST_COMPARED].casefold()
+        if len(typed) < _LEAST_SLIPPED:
+            return ()
+        near = process.extract(
+            typed, list(self._exact), scorer=OSA.distance, score_cutoff=1, limit=None
+        )
+
+        def unlikely(name: str) -> tuple[bool, int, str]:
+            return sorted(name) != sorted(typed), _OF_LENGTH[len(name) - len(typed)], name
+
+        ordered = sorted((name for name, _, _ in near), key=unlikely)
+        return tuple(dict.fromkeys(self._exact[name] for name in ordered))
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
         """Ids of entries with a similar name, the nearest first."""

@@ -55,7 +55,24 @@ Tesla P40|22919|nvidia-p40-24gb
 Tesla P100-SXM2-16GB|16280|nvidia-p100-sxm-16gb
 Tesla V100-PCIE-16GB|16160|nvidia-v100-pcie-16gb
 Tesla M40 24GB|22945|nvidia-m40-24gb
-Tesla M40|11448|nvidia-m40-12gb"""
+Tesla M40|11448|nvidia-m40-12gb
+Tesla V100S-PCIE-32GB|32510|nvidia-v100s-pcie-32gb
+Quadro GV100|32508|nvidia-quadro-gv100-32gb
+NVIDIA T4G|15360|nvidia-t4g-16gb
+NVIDIA L2|23034|nvidia-l2-24gb
+NVIDIA H20-3e|143771|nvidia-h20-141gb
+NVIDIA A800 80GB PCIe|81920|nvidia-a800-pcie-80gb
+NVIDIA RTX 5880 Ada Generation|49140|nvidia-rtx-5880-ada-48gb
+NVIDIA RTX 2000 Ada Generation Laptop GPU|8188|nvidia-rtx-2000-ada-laptop-8gb
+NVIDIA RTX A5500 Laptop GPU|16384|nvidia-rtx-a5500-laptop-16gb
+Quadro RTX 5000 with Max-Q Design|16384|nvidia-quadro-rtx-5000-laptop-16gb
+NVIDIA GeForce RTX 2080 Super with Max-Q Design|8192|nvidia-rtx-2080-super-laptop-8gb
+NVIDIA GeForce RTX 3080 Ti Laptop GPU|16384|nvidia-rtx-3080-ti-laptop-16gb
+NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition|97887|\
+nvidia-rtx-pro-6000-blackwell-max-q-96gb
+NVIDIA TITAN V|12288|nvidia-titan-v-12gb
+NVIDIA GeForce RTX 4060 Ti|16380|nvidia-rtx-4060-ti-16gb
+Tesla P4|7680|nvidia-p4-8gb"""
 AMD = """AMD Instinct MI250X/MI250|65520|amd-mi250x-gcd-64gb
 AMD Instinct MI250X|65520|amd-mi250x-gcd-64gb
 AMD Instinct MI210|65520|amd-mi210-64gb
@@ -89,7 +106,15 @@ LENOVO|Snapdragon(R) X Elite - X1E78100 - Qualcomm(R) Oryon(TM) CPU|31.2|\
 qualcomm-snapdragon-x-elite-32gb
 ASUS|AMD Ryzen AI 9 HX 370 w/ Radeon 890M|30.7|amd-ryzen-ai-9-hx-370-32gb
 Framework|AMD RYZEN AI MAX+ 395 w/ Radeon 8060S|125.1|amd-ryzen-ai-max-395-128gb
-HP|Intel(R) Core(TM) Ultra 7 258V|31.3|intel-core-ultra-7-258v-32gb"""
+HP|Intel(R) Core(TM) Ultra 7 258V|31.3|intel-core-ultra-7-258v-32gb
+ASUS|Intel(R) Core(TM) Ultra X9 388H|31.2|intel-core-ultra-x9-388h-32gb
+Dell Inc.|Intel(R) Core(TM) Ultra X9 388H|62.3|intel-core-ultra-x9-388h-64gb
+HP|AMD RYZEN AI MAX+ PRO 395 w/ Radeon 8060S|62.4|amd-ryzen-ai-max-395-64gb
+Framework|AMD Ryzen AI 7 350 w/ Radeon 860M|30.7|amd-ryzen-ai-7-350-32gb
+ASUS|Snapdragon(R) X2 Elite Extreme - X2E96100 - Qualcomm(R) Oryon(TM) CPU|47.2|\
+qualcomm-snapdragon-x2-elite-extreme-48gb
+LENOVO|Snapdragon(R) X Elite - X1E80100 - Qualcomm(R) Oryon(TM) CPU|15.4|\
+qualcomm-snapdragon-x-elite-16gb"""
 
 
 def _rows(table: str) -> list[list[str]]:
