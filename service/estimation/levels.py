@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import hypot, sqrt
 
 from service.catalog.derived import derived
@@ -264,10 +265,10 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
     """The figures of a part that hold for something with these keys.
 
     An engine that was not measured takes the figures of those that it is like, if these were, at
-    their newest generation if it has none of its own.
+    the newest generation of the day of its own.
     """
     known = snapshot.calibrations
-    keys = of_newest(part, keys, snapshot)
+    asked, keys = keys, of_newest(part, keys, snapshot)
     figures: dict[str, Interval] = {}
     entries: list[str] = []
     missing: list[str] = []
@@ -277,7 +278,7 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
     for kind in kinds:
         if kind not in keys:
             continue
-        own = f"{part}/{keys[kind]}"
+        own = f"{part}/{asked.get(kind, keys[kind])}"
         id_ = next((one for one in _ids(part, kind, keys[kind], snapshot) if one in known), None)
         if id_ is None or id_ != own or _is_assumed(known[id_]):
             missing.append(kind)
@@ -293,16 +294,27 @@ def _is_assumed(entry: Entry[Figures]) -> bool:
 
 
 def of_newest(part: str, keys: Keys, snapshot: CatalogSnapshot) -> Keys:
-    """The keys, with the newest generation of what an engine without figures is like."""
-    if "engine" not in keys or "generation" in keys:
+    """The keys, with the newest generation in its day of what an engine without figures is like."""
+    if "engine" not in keys:
         return keys
     for name, _ in kin_of(keys["engine"], snapshot.engines):
         if f"{part}/{name}" in snapshot.calibrations:
             generations = snapshot.engines[name].value.generations
             if name == keys["engine"] or not generations:
                 return keys
-            return {**keys, "generation": release_key(name, generations[-1].id)}
+            until = _superseded(snapshot.engines[keys["engine"]].value, keys.get("generation"))
+            begun = [one for one in generations if until is None or one.since < until]
+            newest = (begun or generations[:1])[-1]
+            return {**keys, "generation": release_key(name, newest.id)}
     return keys
+
+
+def _superseded(engine: Engine, release: str | None) -> str | None:
+    """When the generation after that of a release began; None of the newest, and without any."""
+    for one, after in pairwise(engine.generations):
+        if release_key(engine.id, one.id) == release:
+            return after.since
+    return None
 
 
 def log_sigma(spread: Figures, missing: Iterable[tuple[str, str]]) -> float:
