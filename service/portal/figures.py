@@ -27,6 +27,12 @@ class Line:
         """The key of the term that explains it, where there is one."""
         return TERM_OF.get(self.name)
 
+    @property
+    def in_two_units(self) -> bool:
+        """Whether the ends of the interval have units of their own, such as mg and g."""
+        low, _, high = self.interval.partition(" … ")
+        return " " in low and " " in high
+
 
 @dataclass(frozen=True, slots=True)
 class Section:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.formatting import counted, duration, gigabytes, number
 from service.estimation.recommendations.against import in_words
 from service.estimation.rejection import FieldError
+from service.estimation.verdict.names import format_name
 from service.extras import how_to_add, is_installed
 from service.portal.glossary import TERMS
 from service.portal.options import options
@@ -89,6 +91,12 @@ _LABELS = {
 }
 #: How a message suggests what was meant.
 _MEANT = re.compile(r"; (did you mean [^?]*\?|it could be any of .*)")
+#: A format in a text for the API, where it goes by its id.
+_FORMAT = re.compile(
+    rf"\b(?:{'|'.join(map(re.escape, sorted(NUMBER_FORMATS, key=len, reverse=True)))})\b"
+)
+#: A date, as it is split from what stands around it.
+_DATE = re.compile(r"\b(\d{4}-\d{2}-\d{2})\b")
 #: What parts a number from its unit.
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\W\d]{1,4}\b|%|×)|(?<=[gt]) (?=CO₂e)")
 #: What stands between the options of a command, other than in quotes.
@@ -212,6 +220,8 @@ def _detail(error: FieldError, fields: Mapping[str, Any]) -> str:
     """What is wrong, as a reader of the form sees it, with where in a pasted config.json."""
     detail = error.detail
     detail = detail.replace(" as {'config': …} instead", " below instead")
+    # The page shows what that operation tells.
+    detail = re.sub(r"\. estimates/bounds tells .*", "", detail)
     # What there is to choose stands in the form.
     detail = re.sub(r" \(known: [^)]*\)", "", detail)
     detail = re.sub(r"^unknown id '([^']*)'", "the catalog has nothing called “\\1”", detail)
@@ -257,7 +267,9 @@ def _environment() -> Environment:
     made.filters["typed"] = _typed
     made.filters["written"] = written
     made.filters["unbroken"] = _unbroken
+    made.filters["by_date"] = _DATE.split
     made.filters["by_option"] = by_option
+    made.filters["formats_named"] = lambda text: _FORMAT.sub(lambda one: format_name(one[0]), text)
     made.filters["counted"] = counted
     made.filters["pace"] = lambda ratio: in_words({"latency": ratio})
     made.globals["terms"] = TERMS

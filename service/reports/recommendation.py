@@ -14,7 +14,7 @@ from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import InputTokens
-from service.estimation.verdict.figures import inference_figures
+from service.estimation.verdict.figures import compared_figures
 from service.estimation.verdict.names import format_name, layout_words
 from service.estimation.verdict.verdict import Verdict, inference_verdict
 from service.reports.decision import (
@@ -60,7 +60,7 @@ def recommendation_document(
         models=models,
         terms=INFERENCE_TERMS,
         verdict=_verdict(request, answer, snapshot),
-        key_figures=inference_figures,
+        key_figures=compared_figures,
         asked=_asked(request, models, snapshot),
         choices=_choices,
         figures=_figures,
@@ -124,7 +124,8 @@ def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
     rows = []
     for choice in choices:
         candidate, latency = choice["candidate"], choice["estimate"]["latency"]
-        carbon = ((choice["estimate"]["impacts"] or {}).get("per_year") or {}).get("carbon") or {}
+        impacts = choice["estimate"]["impacts"] or {}
+        carbon = (impacts.get("per_1k_tokens") or {}).get("carbon") or {}
         total = carbon.get("total_gco2e")
         rows.append(
             (
@@ -134,7 +135,7 @@ def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
                 number(latency["ttft_s"]["value"]),
                 number(latency["tpot_s"]["value"]),
                 candidate_usd(candidate),
-                UNKNOWN if total is None else number(total["value"] / 1e6),
+                UNKNOWN if total is None else number(total["value"] * 1e3),
                 choice["confidence"],
             )
         )
@@ -146,7 +147,7 @@ def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
             "First token [s]",
             "Per token [s]",
             "USD per million output tokens",
-            "t CO₂e per year",
+            "g CO₂e per million tokens",
             "Confidence",
         ),
         tuple(rows),

@@ -29,6 +29,7 @@ VIEWS = {
     "no-run": "/training?recommend=true&model=llama-3.1-8b&days=0.001&max_accelerators=16",
     "compare": "/compare",
     "refused": "/?concurrency=0&weights=bf17",
+    "refused-limits": "/?model=llama-3.1-8b&accelerator=groq-lpu-v1",
     "frame": f"/embed?{SMALL}",
     "refused-frame": "/embed?model=nope",
     "share": f"/share?{SMALL}",

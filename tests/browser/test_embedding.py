@@ -62,6 +62,39 @@ async def test_the_component_says_what_is_wrong(address: str, browser: Browser) 
         await page.close()
 
 
+async def test_the_component_keeps_its_looks_on_any_site(address: str, browser: Browser) -> None:
+    asked = 'model="llama-3.1-8b" accelerator="l40s" accelerator-count="1" region="SE"'
+    element = f"<headroom-estimate {asked}></headroom-estimate>"
+    text = (
+        "<style>html { font-size: 8px } .loud * { text-transform: uppercase; letter-spacing: 4px;"
+        "  line-height: 3; text-align: center; white-space: nowrap; color: red; font-size: 30px }"
+        "  .narrow { width: 170px }</style>"
+        f'<script type="module" src="{address}/portal/headroom-estimate.js"></script>'
+        f'<div class="plain">{element}</div><div class="loud">{element}</div>'
+        f'<div class="narrow">{element}</div>'
+    )
+    looks = """(one) => {
+        const shown = one.shadowRoot.querySelector("section");
+        const of = (part) => ["color", "fontSize", "letterSpacing", "textTransform", "whiteSpace"]
+            .map((name) => getComputedStyle(part)[name]);
+        return [of(shown), of(shown.querySelector("h2")), shown.querySelector("dt").innerText,
+            shown.getBoundingClientRect().height];
+    }"""
+    with served(site(text)) as elsewhere:
+        page = await browser.new_page()
+        await page.goto(elsewhere)
+        await expect(page.get_by_role("link")).to_have_count(3)
+        plain = await page.locator(".plain headroom-estimate").evaluate(looks)
+        assert await page.locator(".loud headroom-estimate").evaluate(looks) == plain
+        narrow = await page.locator(".narrow headroom-estimate").evaluate(looks)
+        assert narrow[:-1] == plain[:-1]
+        # Words stay whole where they stand in a narrow column.
+        assert narrow[-1] < 3 * plain[-1]
+        inside = "(one) => one.shadowRoot.lastChild.scrollWidth <= one.offsetWidth"
+        assert await page.locator(".narrow headroom-estimate").evaluate(inside)
+        await page.close()
+
+
 async def test_a_frame_leads_to_the_page(portal: str, address: str, visit: Visit) -> None:
     async with visit(portal) as page:
         await page.frame_locator("iframe").get_by_role("link", name="Open in Headroom").click()

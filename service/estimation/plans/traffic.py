@@ -357,8 +357,8 @@ def _warnings(
         yield EstimateWarning(
             "grid_not_hourly",
             f"the grid of {one.region.id} is only known as an average: every hour counts the same. "
-            "Hourly data of grids outside the United States may not be passed on with the catalog; "
-            "state grid_gco2e_per_kwh for each interval",
+            "The hourly figures of grids outside the United States may not be redistributed; state "
+            "the carbon intensity of each interval yourself",
         )
     yield from rented_whole(one, one.accelerators)
     yield from contract_warnings(request.contract, one)

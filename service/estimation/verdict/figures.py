@@ -103,6 +103,29 @@ def inference_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Ke
     )
 
 
+def compared_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[KeyFigure, ...]:
+    """The same with emissions of tokens after those of a month, as choices are told apart.
+
+    What answers faster answers more in a month, and emits more in it.
+    """
+    of_tokens = ((estimate["impacts"] or {}).get("per_1k_tokens") or {}).get("carbon") or {}
+    figures = inference_figures(estimate, snapshot)
+    at = next(index for index, one in enumerate(figures) if one.id == "carbon")
+    thousand = of_tokens.get("total_gco2e")
+    million = thousand and {end: thousand[end] * 1e3 for end in ("value", "low", "high")}
+    month = figures[at]
+    per_million = _figure(
+        "carbon-of-tokens",
+        "Emissions per million tokens",
+        million,
+        emissions,
+        "",
+        month.steps,
+        month.collections,
+    )
+    return (*figures[: at + 1], per_million, *figures[at + 1 :])
+
+
 def training_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[KeyFigure, ...]:
     """Length of the run, tokens a second, money, emissions, and memory."""
     latency, memory = estimate["latency"], estimate["memory"]

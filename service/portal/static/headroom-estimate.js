@@ -8,22 +8,25 @@ const NOT_ASKED = new Set(["server", "theme", "lang", "class", "id", "style", "t
 // A sheet that is made by script is no inline style, which strict sites forbid.
 const STYLE = new CSSStyleSheet();
 STYLE.replaceSync(`
-:host { display: block; max-width: 32rem; font: 16px/1.5 system-ui, sans-serif; color-scheme: light dark; }
+:host { display: block; max-width: 512px; color-scheme: light dark; }
 :host([hidden]) { display: none; }
 :host([theme="light"]) { color-scheme: light; }
 :host([theme="dark"]) { color-scheme: dark; }
 section {
-  padding: 1rem 1.25rem; border-radius: 0.5rem;
+  /* What the host's page hands down, such as capitals or spaced letters, ends here. */
+  all: initial; display: block; font: 16px/1.5 system-ui, sans-serif; color-scheme: inherit; overflow-wrap: anywhere;
+  padding: 1em 1.25em; border-radius: 0.5em;
   color: light-dark(#1b1b1f, #eceef2); background: light-dark(#fff, #17181c);
   border: 1px solid light-dark(#d3d6dc, #3a3d45);
 }
-h2 { margin: 0; font-size: 1.1rem; }
+h2 { margin: 0; font-size: 1.1em; }
 .fits { color: light-dark(#146c2e, #6fd08c); }
 .short { color: light-dark(#b42318, #ff9d92); }
-p { margin: 0.25rem 0 0; font-size: 0.9rem; color: light-dark(#53565f, #a9adb8); }
-dl { display: grid; grid-template-columns: 1fr auto; gap: 0.25rem 1rem; margin: 0.75rem 0; }
-dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
-dd span { display: block; color: light-dark(#53565f, #a9adb8); font-size: 0.85rem; white-space: nowrap; }
+p { margin: 0.25em 0 0; font-size: 0.9em; color: light-dark(#53565f, #a9adb8); }
+dl { margin: 0.75em 0; }
+dl div { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1em; padding: 0.125em 0; }
+dd { margin: 0 0 0 auto; text-align: right; font-variant-numeric: tabular-nums; }
+dd span { display: block; color: light-dark(#53565f, #a9adb8); font-size: 0.85em; }
 a { color: light-dark(#005a9c, #8cc4ff); }
 `);
 
@@ -86,7 +89,9 @@ class HeadroomEstimate extends HTMLElement {
     for (const { name, text, range_text: range } of answer.figures) {
       const shown = element("dd", `${text} `);
       if (range) shown.append(element("span", range));
-      table.append(element("dt", name), shown);
+      const row = document.createElement("div");
+      row.append(element("dt", name), shown);
+      table.append(row);
     }
     this.#replace(
       element("h2", answer.headline, { class: answer.status === "short" ? "short" : "fits" }),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from service.api.http.queries import flat_fields
+from service.estimation.formatting import duration, number
 from service.portal.comparison import ComparePageRequest
 from service.portal.plan_questions import FleetPageRequest, SitePageRequest, TrafficPageRequest
 from service.portal.questions import PageRequest
@@ -98,8 +99,15 @@ async def test_hardware_that_nobody_can_estimate_is_told_its_limits(client):
     assert refused.status_code == 422
     assert "What this hardware allows at most" in refused.text
     assert "602 of them hold the model" in refused.text
+    assert "estimates/bounds tells" not in refused.text
     link = refused.text.partition('href="v1/estimates/bounds')[2].partition('"')[0]
     answer = (await client.get("/v1/estimates/bounds" + link.replace("&amp;", "&"))).json()
     assert answer["accelerator_count"] == 602
+    shown = refused.text.replace("\N{NO-BREAK SPACE}", " ")
+    for words in (
+        duration(answer["speed"]["least_tpot_in_turn_s"]),
+        f"{number(answer['it_power_w']['value'] / 1e3)} kW",
+    ):
+        assert f"<td>{words}</td>" in shown
     other = await client.get("/?model=llama-2-70b&accelerator=nothing-known")
     assert "allows at most" not in other.text
