@@ -7,6 +7,7 @@ plain ``DATABASE_URL``, where hosting platforms put it.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,6 +33,20 @@ def default_data_directory() -> Path:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         return Path("/var/lib/headroom")
     return Path.home() / ".local" / "share" / "headroom"
+
+
+def postgres_dsn(url: str) -> str:
+    """An address as Postgres' own tools write it, from that or from SQLAlchemy's form.
+
+    Raises
+    ------
+    ValueError
+        If it is not the address of a Postgres database.
+    """
+    dsn, found = re.subn(r"^postgres(?:ql)?(?:\+asyncpg)?://", "postgresql://", url)
+    if not found:
+        raise ValueError("must start with postgres:// or postgresql://")
+    return dsn
 
 
 class Settings(BaseSettings):
@@ -179,6 +194,20 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in given.split(",") if part.strip())
         return given
 
+    @field_validator("database_url")
+    @classmethod
+    def _of_postgres(cls, given: SecretStr | None) -> SecretStr | None:
+        if given is not None:
+            postgres_dsn(given.get_secret_value())
+        return given
+
+    @field_validator("catalog_directory")
+    @classmethod
+    def _is_there(cls, given: Path) -> Path:
+        if not given.is_dir():
+            raise ValueError(f"there is no folder {given}")
+        return given
+
     @field_validator(
         "database_url",
         "oidc_issuer",
@@ -195,3 +224,9 @@ class Settings(BaseSettings):
     @classmethod
     def _empty_is_none(cls, given: object) -> object:
         return None if given == "" else given
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    alias = Settings.model_fields[name].validation_alias
+    return alias if isinstance(alias, str) else f"HEADROOM_{name.upper()}"

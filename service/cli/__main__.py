@@ -8,6 +8,6 @@ if __name__ == "__main__":
     # time.
     gc.set_threshold(50_000)
 
-    from service.cli import app
+    from service.cli.application import main
 
-    app(prog_name="headroom")
+    main()

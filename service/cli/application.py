@@ -3,6 +3,7 @@
 import inspect
 
 import typer
+from pydantic import ValidationError
 
 from service.cli.questions import (
     anything,
@@ -15,7 +16,7 @@ from service.cli.questions import (
     sweeps,
 )
 from service.cli.server import serving
-from service.cli.status import EPILOG
+from service.cli.status import EPILOG, MISUSED, notices
 from service.cli.upkeep import (
     assistants,
     backups,
@@ -29,6 +30,8 @@ from service.cli.upkeep import (
     trusting,
 )
 from service.cli.upkeep import validation as upkeep
+from service.estimation.faults import fault
+from service.settings import Settings, variable_of
 
 app = typer.Typer(
     name="headroom",
@@ -85,3 +88,18 @@ def _unfold(commands: typer.Typer) -> None:
 
 
 _unfold(app)
+
+
+def main() -> None:
+    """Run the command that the terminal names; settings that are wrong end it in words."""
+    try:
+        app(prog_name="headroom")
+    except ValidationError as error:
+        if error.title != Settings.__name__:
+            raise
+        for one in error.errors(include_url=False, include_input=False):
+            named = str(one["loc"][0])
+            variable = variable_of(named) if named in Settings.model_fields else named
+            # What was given may be a secret.
+            notices.print(f"{variable}: {fault({**one, 'input': ''})}", style="red")
+        raise SystemExit(MISUSED) from None

@@ -8,8 +8,8 @@ from uuid import UUID
 from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
-from service.catalog.database.connection import postgres_dsn
 from service.jobs.queue import QUEUE, TASK
+from service.settings import postgres_dsn
 
 #: Tries of a chunk, those that ended with the death of their worker included.
 MOST_ATTEMPTS = 5

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,45 @@ def test_help_names_every_command() -> None:
         "audit",
     ):
         assert f" {command} " in printed
+
+
+def test_settings_that_are_wrong_are_told_all_at_once_and_in_words(tmp_path: Path) -> None:
+    wrong = {
+        "HEADROOM_PORT": "tcp://10.0.0.1:80",
+        "HEADROOM_LOG_LEVEL": "loud",
+        "DATABASE_URL": "mysql://ada:hidden@db/x",
+        "HEADROOM_CATALOG_DIRECTORY": str(tmp_path / "none"),
+    }
+    finished = subprocess.run(
+        [sys.executable, "-m", "service.cli", "serve"],
+        cwd=PROJECT_FOLDER,
+        env={**os.environ, **wrong},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 2
+    told = " ".join(finished.stderr.split())
+    assert "HEADROOM_PORT: must be a whole number" in told
+    assert "HEADROOM_LOG_LEVEL: must be debug, info, warning or error" in told
+    assert "DATABASE_URL: must start with postgres:// or postgresql://" in told
+    assert "HEADROOM_CATALOG_DIRECTORY: there is no folder" in told
+    assert "hidden" not in told
+    assert "Traceback" not in told
+
+
+def test_an_address_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        finished = subprocess.run(
+            [sys.executable, "-m", "service.cli", "serve", "--port", str(port)],
+            cwd=PROJECT_FOLDER,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert finished.returncode == 3
+    assert f"127.0.0.1:{port} cannot be listened on" in " ".join(finished.stderr.split())
 
 
 def test_serve_says_where_it_listens_and_ends_when_told() -> None:

@@ -217,8 +217,9 @@ def test_a_folder_that_is_not_its_own_is_left_alone(clone: Clone, tmp_path: Path
     assert clone.journal() == []
 
 
-def test_an_old_interpreter_is_refused_in_words(clone: Clone) -> None:
-    status, _, complaints = clone.run("openapi", HEADROOM_PYTHON="/bin/false")
+@pytest.mark.parametrize("interpreter", ["/bin/false", "/bin/true", "/no/such/python"])
+def test_what_is_no_recent_python_is_refused_in_words(clone: Clone, interpreter: str) -> None:
+    status, _, complaints = clone.run("openapi", HEADROOM_PYTHON=interpreter)
     assert status == 1
     assert "is not a working Python 3.11 or newer" in complaints
 

@@ -12,12 +12,12 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from service.catalog.database import connection as database
-from service.catalog.database.connection import alembic_config, create_engine, migrate, postgres_dsn
+from service.catalog.database.connection import alembic_config, create_engine, migrate
 from service.catalog.database.importer import Change, apply_change, import_package
 from service.catalog.database.revisions import load_snapshot, newest_revision
 from service.catalog.files import read_schemas
 from service.jobs.tables import sweep
-from service.settings import INSTALLATION
+from service.settings import INSTALLATION, postgres_dsn
 from tests.catalog.examples import small_catalog
 
 

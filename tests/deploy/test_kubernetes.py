@@ -95,6 +95,7 @@ def test_one_replica_may_go_and_another_answers(manifests: dict[str, Manifest]) 
 
 def test_the_pod_may_do_no_more_than_it_needs(pod: Manifest, container: Manifest) -> None:
     assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
     user = pod["securityContext"]["runAsUser"]
     assert f"USER {user}:{user}" in (FOLDER.parents[1] / "Dockerfile").read_text()

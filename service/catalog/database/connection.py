@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import asyncpg  # type: ignore[import-untyped]
@@ -10,7 +9,7 @@ import orjson
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from service.settings import INSTALLATION
+from service.settings import INSTALLATION, postgres_dsn
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -19,20 +18,6 @@ _MIGRATIONS = INSTALLATION / "migrations"
 
 #: Key of the advisory lock that writers hold: the name "headroom" as a number.
 WRITER_LOCK = int.from_bytes(b"headroom", "big")
-
-
-def postgres_dsn(url: str) -> str:
-    """An address as Postgres' own tools write it, from that or from SQLAlchemy's form.
-
-    Raises
-    ------
-    ValueError
-        If it is not the address of a Postgres database.
-    """
-    dsn, found = re.subn(r"^postgres(?:ql)?(?:\+asyncpg)?://", "postgresql://", url)
-    if not found:
-        raise ValueError("DATABASE_URL must start with postgres:// or postgresql://")
-    return dsn
 
 
 async def connect(url: str, timeout_s: float) -> asyncpg.Connection:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.status import UNREACHABLE
+from service.cli.status import UNREACHABLE, notices
 from service.extras import EXTRAS, how_to_add, is_installed
 from service.settings import Settings
 
@@ -74,7 +74,12 @@ def serve(
         timeout_graceful_shutdown=30,
         timeout_worker_healthcheck=_HANGS_S,
     )
-    listener = config.bind_socket()
+    try:
+        listener = config.bind_socket()
+    except SystemExit:  # uvicorn has said why
+        place = f"{config.host}:{config.port}"
+        notices.print(f"{place} cannot be listened on; --host and --port name another address")
+        raise typer.Exit(UNREACHABLE) from None
     address = listener.getsockname()[:2]
     threading.Thread(target=announce, args=address, daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):

@@ -87,8 +87,8 @@ def _run(url: str | None, tool: str, *arguments: str) -> bool:
 
     The password is handed over where other users of the machine do not see it.
     """
-    from service.catalog.database.connection import postgres_dsn
     from service.catalog.database.embedded import postgres_tools
+    from service.settings import postgres_dsn
 
     environment = dict(os.environ)
     place: tuple[str, ...] = ()

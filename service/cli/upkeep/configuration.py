@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from service.cli.upkeep.checkout import checkout
 from service.descriptions import descriptions
-from service.settings import Settings
+from service.settings import Settings, variable_of
 
 _HEAD = """\
 <!-- Written by `./headroom settings --write-docs`; do not edit by hand. -->
@@ -53,8 +53,7 @@ def settings_document() -> str:
 def _rows() -> Iterator[str]:
     described = descriptions(Settings)
     for name, field in Settings.model_fields.items():
-        variable = field.validation_alias or f"HEADROOM_{name.upper()}"
-        cells = (f"`{variable}`", _default(name, field), _bounds(field), described[name])
+        cells = (f"`{variable_of(name)}`", _default(name, field), _bounds(field), described[name])
         yield f"| {' | '.join(cells)} |\n"
 
 
