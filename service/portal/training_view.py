@@ -119,6 +119,7 @@ _CHOICES: dict[str, dict[str, str]] = {
         "gpipe": "GPipe: all forward first",
         "interleaved": "interleaved",
         "zero-bubble": "zero bubble",
+        "dualpipe": "DualPipe: from both ends",
     },
     "offload_optimizer": {"none": "on the accelerator", "cpu": "host memory", "nvme": "NVMe"},
     "offload_parameters": {"none": "on the accelerator", "cpu": "host memory", "nvme": "NVMe"},

@@ -162,6 +162,8 @@ def check_schedule(
             f"use a multiple of {parallelism.context}",
         )
     _check_experts(architecture, parallelism, problems)
+    if settings.from_both_ends and parallelism.pipeline > 1:
+        _check_both_ends(settings.gradient_accumulation_steps, parallelism.pipeline, problems)
     if settings.pipeline_schedule != "interleaved":
         if settings.virtual_stages > 1:
             problems.add(
@@ -182,6 +184,26 @@ def check_schedule(
             f"{architecture.layer_count} layers with embedding and head cannot fill "
             f"{settings.virtual_stages} × {parallelism.pipeline} stages; at most {most} per rank "
             "work",
+        )
+
+
+def _check_both_ends(micro_batches: Number, stages: int, problems: Problems) -> None:
+    """Note a pipeline that micro-batches cannot enter at both ends.
+
+    References
+    ----------
+    DeepSeek-AI, DualPipe, dualpipe/dualpipe.py, 2025, https://github.com/deepseek-ai/DualPipe
+    """
+    if stages % 2:
+        problems.add(
+            "/parallelism/pipeline",
+            f"dualpipe pairs stages, the first with the last; use {stages - 1} or {stages + 1}",
+        )
+    elif micro_batches % 2 or micro_batches < 2 * stages:
+        problems.add(
+            "/training/gradient_accumulation_steps",
+            f"with dualpipe micro-batches enter {stages} stages at both ends, half of them at each "
+            f"and at least {stages}; use an even number from {2 * stages}",
         )
 
 

@@ -241,13 +241,16 @@ class TrainingSettingsRequest(Request):
     """Machines that the experts of a token are on at most (node-limited routing, 4 for
     DeepSeek-V3), with expert_dispatch per-machine; if null, there is no limit."""
     expert_overlap_ratio: float | None = Field(None, ge=0.0, le=1.0)
-    """Share of messages to and from experts that hides behind computation, 1 with DualPipe; if
-    null, as measured of the framework's other messages within a model copy."""
+    """Share of messages to and from experts that hides behind computation; if null, 1 with
+    pipeline_schedule dualpipe, else as measured of the framework's other messages within a model
+    copy."""
     pipeline_schedule: Schedule = "1f1b"
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
     (see virtual_stages), zero-bubble of as many as 1f1b with a third of its bubble, which it fills
-    with gradients of weights."""
+    with gradients of weights. With dualpipe (DeepSeek-V3) micro-batches enter at both ends: each
+    rank holds two stages, the first with the last, and activations of one more micro-batch than
+    there are stages; an even number of stages takes twice as many micro-batches or more."""
     virtual_stages: int = Field(1, ge=1, le=1_000)
     """Stages per rank in the interleaved schedule."""
     zero_stage: int = Field(0, ge=0, le=3)

@@ -261,6 +261,11 @@ def training_settings(
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype or _USUAL_STATES],
         gradient_bytes=_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
         prediction_layers=asked.prediction_layers or 0,
+        expert_overlap_ratio=(
+            1.0
+            if asked.expert_overlap_ratio is None and asked.pipeline_schedule == "dualpipe"
+            else asked.expert_overlap_ratio
+        ),
         gradient_sum_bytes=_BYTES.get(asked.gradient_sum_dtype, 0.0),
         adapter_bytes=None if asked.adapter_dtype is None else _BYTES[asked.adapter_dtype],
         offload=valued(Offload, asked.offload),
@@ -298,7 +303,7 @@ def usual_weights(architecture: ModelArchitecture, method: str) -> str:
 
 def _idle_schedule(settings: TrainingSettings, layers: int, stages: int) -> str | None:
     """What to say of a schedule that is no other than 1f1b."""
-    if stages == 1 and settings.pipeline_schedule == "zero-bubble":
+    if stages == 1 and settings.pipeline_schedule in ("zero-bubble", "dualpipe"):
         return "without a pipeline its schedule changes nothing"
     if settings.pipeline_schedule == "interleaved" and settings.virtual_stages == 1:
         advice = _advice("virtual_stages", _filling(layers, stages))
@@ -387,7 +392,8 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
         and setup.deployment.accelerator.unified_memory
         and "host and accelerator share one memory, so that no optimizer states can be paged out",
         "no_expert_messages": (
-            settings.expert_dispatch != "all-to-all" or settings.expert_overlap_ratio is not None
+            settings.expert_dispatch != "all-to-all"
+            or (settings.expert_overlap_ratio is not None and not settings.from_both_ends)
         )
         and parallelism.expert <= parallelism.tensor
         and "no messages go to experts on other accelerators: how they are sent changes nothing",

@@ -457,7 +457,8 @@ def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: in
     References
     ----------
     Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, 2021, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473
+    Megatron-LM, 2021, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473; DeepSeek-AI,
+    DeepSeek-V3 Technical Report, 2024, table 2, https://arxiv.org/abs/2412.19437
     """
     given = settings.gradient_accumulation_steps * 1.0
     if pipeline == 1:
@@ -467,5 +468,8 @@ def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: in
             return given
         case "1f1b" | "zero-bubble":
             return minimum(given, float(pipeline - stage))
+        case "dualpipe":
+            # Of both stages of a rank together, wherever it stands.
+            return minimum(given, pipeline + 1.0)
         case "interleaved":
             return minimum(given, pipeline - stage + (pipeline - 1) / settings.virtual_stages)

@@ -46,7 +46,8 @@ Adapter: TypeAlias = Literal[
 ]
 Checkpointing: TypeAlias = Literal["none", "selective", "selective-operators", "full"]
 ExpertDispatch: TypeAlias = Literal["all-to-all", "per-machine"]
-Schedule: TypeAlias = Literal["1f1b", "gpipe", "interleaved", "zero-bubble"]
+#: With dualpipe micro-batches enter at both ends, and each rank has two stages, mirrored.
+Schedule: TypeAlias = Literal["1f1b", "gpipe", "interleaved", "zero-bubble", "dualpipe"]
 Place: TypeAlias = Literal["none", "cpu", "nvme", "tier"]
 #: How tensors are scaled where products run in 8 bit: by one factor from earlier steps, by one of
 #: the tensor as it is, by one a row, by one a block, or by powers of two a block of 32 elements.
@@ -235,6 +236,11 @@ class TrainingSettings:
         """The same run with optimizer states that are paged nowhere."""
         optimizer = _NEVER_PAGED.get(self.optimizer)
         return self if optimizer is None else replace(self, optimizer=optimizer)
+
+    @property
+    def from_both_ends(self) -> bool:
+        """Whether micro-batches enter the pipeline at both ends, so that ranks have two stages."""
+        return self.pipeline_schedule == "dualpipe"
 
     @property
     def paged(self) -> bool:

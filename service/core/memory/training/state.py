@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.sharding import kv_heads, rank_shape, stage_layers
@@ -97,6 +98,29 @@ class StageState:
         return sum(self.optimizer_by_class_bytes.values())
 
 
+_NEVER = 4
+#: What a rank with two stages holds of both, by the least ZeRO stage that divides it.
+_HELD_OF_BOTH = {
+    "optimizer_by_class_bytes": 1,
+    "updated_elements": 1,
+    "gradients_bytes": 2,
+    "gradient_elements": 2,
+    "weights_by_class_bytes": 3,
+    **dict.fromkeys(
+        (
+            *("elements", "trainable_elements", "expert_elements", "trainable_expert_elements"),
+            *("end_elements", "end_bytes", "whole_bytes"),
+        ),
+        _NEVER,
+    ),
+}
+#: What it has of the stage that has more.
+_LARGEST_OF_BOTH = (
+    *("layers", "layer_elements", "layer_bytes", "largest_quantised_elements"),
+    *("largest_trained_elements", "head_elements"),
+)
+
+
 @dataclass(slots=True)
 class _Counts:
     """What is counted while the tensors of a stage are gone through."""
@@ -141,10 +165,51 @@ def stage_state(
     stage: int,
     wide_tables: bool = False,
 ) -> StageState:
-    """State of a training run on a rank of one pipeline stage [B].
+    """State of a training run on a rank of one pipeline stage, and of its mirror if it has two [B].
 
     ``wide_tables`` says whether embeddings keep states in 32 bit under optimizers of 8 bits.
     """
+    told = (architecture, precision, parallelism, settings)
+    own = _one_stage(*told, stage, wide_tables)
+    if not settings.from_both_ends or parallelism.pipeline == 1:
+        return own
+    return _both_stages(
+        own,
+        _one_stage(*told, parallelism.pipeline - 1 - stage, wide_tables),
+        settings.zero_stage,
+    )
+
+
+def _both_stages(own: StageState, mirror: StageState, zero_stage: int) -> StageState:
+    """State of two stages that two ranks hold alike, and divide as ZeRO divides.
+
+    References
+    ----------
+    DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 3.2.1, https://arxiv.org/abs/2412.19437
+    """
+    found: dict[str, Any] = {}
+    for name, least_zero_stage in _HELD_OF_BOTH.items():
+        ranks = 2.0 if zero_stage >= least_zero_stage else 1.0
+        one, other = getattr(own, name), getattr(mirror, name)
+        if isinstance(one, Mapping):
+            kinds = dict.fromkeys((*one, *other))
+            found[name] = MappingProxyType(
+                {kind: (one.get(kind, 0.0) + other.get(kind, 0.0)) / ranks for kind in kinds}
+            )
+        else:
+            found[name] = (one + other) / ranks
+    largest = {name: max(getattr(own, name), getattr(mirror, name)) for name in _LARGEST_OF_BOTH}
+    return replace(own, **found, **largest)
+
+
+def _one_stage(
+    architecture: ModelArchitecture,
+    precision: Precision,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    stage: int,
+    wide_tables: bool,
+) -> StageState:
     layers = stage_layers(architecture, parallelism)[stage]
     counts = _Counts(settings, wide_tables)
     weights = counts.weights_bytes

@@ -11,6 +11,10 @@ from service.core.memory.training.settings import TrainingSettings
 #: Forward, backward for activations and backward for weights take about the same; a schedule that
 #: computes the last while others wait leaves one of the three.
 _ZERO_BUBBLE_PARTS = 3.0
+#: Of these three parts, those that a pair of stages waits for each pair that stands before it where
+#: micro-batches enter at both ends: a forward and backward side by side and a backward, without
+#: gradients of weights three times over.
+_BOTH_ENDS_PARTS = 3.0 + 2.0 - 3.0
 
 
 def most_virtual_stages(layers: int, stages: int) -> int:
@@ -24,7 +28,9 @@ def fills_stages(layers: int, stages: int, virtual_stages: int) -> bool:
     return stages > 1 and (layers % parts == 0 or (layers + PIPELINE_ENDS) % parts == 0)
 
 
-def slowest_stage_ratio(layers: Sequence[int], head_ratio: float) -> float:
+def slowest_stage_ratio(
+    layers: Sequence[int], head_ratio: float, from_both_ends: bool = False
+) -> float:
     """Time of the stage with most to do over that of the average stage [-].
 
     Parameters
@@ -33,11 +39,17 @@ def slowest_stage_ratio(layers: Sequence[int], head_ratio: float) -> float:
         Layers of each stage.
     head_ratio
         Share of the model's products that are the head's, which the last stage has [-].
+    from_both_ends
+        Whether a rank has two stages, the first with the last, and micro-batches enter at both.
     """
     stages = len(layers)
     if stages == 1:
         return 1.0
     layer_ratio = (1.0 - head_ratio) / sum(layers)
+    if from_both_ends:
+        pairs = [own + mirror for own, mirror in zip(layers, reversed(layers), strict=True)]
+        both = max(max(pairs) * layer_ratio, pairs[0] * layer_ratio + head_ratio)
+        return stages / 2.0 * both
     return stages * max(max(layers) * layer_ratio, layers[-1] * layer_ratio + head_ratio)
 
 
@@ -47,8 +59,11 @@ def filling_ratio(settings: TrainingSettings, stages: int) -> float:
     References
     ----------
     Narayanan et al., 2021, section 2.2, https://arxiv.org/abs/2104.04473; Qi et al., Zero Bubble
-    Pipeline Parallelism, 2023, section 2 (ZB-H1), https://arxiv.org/abs/2401.10241
+    Pipeline Parallelism, 2023, section 2 (ZB-H1), https://arxiv.org/abs/2401.10241; DeepSeek-AI,
+    DeepSeek-V3 Technical Report, 2024, table 2, https://arxiv.org/abs/2412.19437
     """
+    if settings.from_both_ends:
+        return max(stages / 2 - 1, 0) * _BOTH_ENDS_PARTS / _ZERO_BUBBLE_PARTS
     if settings.pipeline_schedule == "zero-bubble":
         return (stages - 1) / _ZERO_BUBBLE_PARTS
     return (stages - 1) / settings.virtual_stages

@@ -356,6 +356,25 @@ def test_paged_states_spill_only_what_does_not_fit():
     )
 
 
+def test_ranks_that_micro_batches_enter_at_both_ends_hold_two_stages():
+    """Weights twice, and what ZeRO divides among twice the ranks; activations of stages and one."""
+
+    def on(schedule, stage, zero_stage=1):
+        settings = TrainingSettings(pipeline_schedule=schedule, zero_stage=zero_stage)
+        return state(settings, Parallelism(pipeline=4, data=2), stage=stage)
+
+    for stage in range(4):
+        pair, both = (on("1f1b", stage), on("1f1b", 3 - stage)), on("dualpipe", stage)
+        assert both.weights_bytes == pytest.approx(sum(one.weights_bytes for one in pair))
+        states = sum(one.optimizer_bytes for one in pair)
+        assert both.optimizer_bytes == pytest.approx(states / 2)
+    undivided = sum(on("1f1b", stage, 0).optimizer_bytes for stage in (0, 3))
+    assert on("dualpipe", 0, 0).optimizer_bytes == pytest.approx(undivided)
+    settings = TrainingSettings(gradient_accumulation_steps=32, pipeline_schedule="dualpipe")
+    for stage in range(4):
+        assert micro_batches_in_flight(settings, 4, stage) == 5.0
+
+
 def test_the_fullest_stage_has_most_in_flight_or_the_logits():
     settings = TrainingSettings(
         zero_stage=1, gradient_accumulation_steps=32, activation_checkpointing="selective"

@@ -233,6 +233,17 @@ def test_a_zero_bubble_schedule_waits_a_third():
     assert saved_s == pytest.approx(2.0 / 4.0 * usual.micro_batch.total_s)
 
 
+def test_micro_batches_from_both_ends_wait_for_half_the_stages():
+    """DeepSeek-V3 Technical Report, table 2: (PP / 2 - 1) x (F&B + B - 3W), F&B being F + B."""
+    settings = TrainingSettings(gradient_accumulation_steps=16, pipeline_schedule="dualpipe")
+    assert step(settings, Parallelism(pipeline=8)).filling_ratio == pytest.approx(2.0)
+    assert step(settings, Parallelism(pipeline=2)).filling_ratio == 0.0
+    # Of 10 layers on 4 stages the ranks with the first and the last have 3 + 2, and the head.
+    assert slowest_stage_ratio((3, 3, 2, 2), 0.2, from_both_ends=True) == pytest.approx(
+        2 * (5 * 0.08 + 0.2)
+    )
+
+
 def test_packed_documents_attend_within_themselves():
     whole = step(batch=MicroBatch(1, 8192))
     packed = step(TrainingSettings(packed_document_tokens=1024.0), batch=MicroBatch(1, 8192))
