@@ -284,7 +284,8 @@ class ServingRequest(Request):
 
     engine: EngineReference | None = None
     """Engine whose measured overheads apply: id or alias of one in /v1/engines that runs on the
-    accelerator; if null, llama.cpp for weights in GGUF files, else the one that most people run."""
+    accelerator; if null, llama.cpp for weights in GGUF files, ExLlama for its own formats, else the
+    one that most people run."""
     engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
     """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
     of it in /v1/engines; if null, the newest generation."""
