@@ -58,6 +58,13 @@ def test_an_encoder_answers_in_sequences_and_tokens_read(packaged_snapshot):
     assert not explained & {"tpot_s", "output_tokens_per_s", "decode_step_s"}
 
 
+def test_only_models_that_see_backwards_fill_the_share_of_memory_with_caches(packaged_snapshot):
+    encoder = ask(packaged_snapshot)["memory"]
+    assert encoder["process_bytes"] == encoder["total_bytes"]
+    decoder = ask(packaged_snapshot, "Qwen/Qwen3-Embedding-4B", task="embed")["memory"]
+    assert decoder["process_bytes"]["value"] > 0.85 * decoder["capacity_bytes"]
+
+
 def test_a_sequence_goes_through_in_one_step(packaged_snapshot):
     serving = {"chunked_prefill_tokens": 128}
     answer = ask(packaged_snapshot, serving=serving, task="embed")

@@ -178,9 +178,13 @@ class InferenceMemory:
 
     @computed_once
     def process_bytes(self) -> Interval:
-        """What the process holds, whose caches may fill its share whatever the load [B]."""
+        """What the process holds, whose caches may fill its share whatever the load [B].
+
+        Models that see both ways keep nothing between steps, and no caches are taken for them
+        (vLLM, v1/core/kv_cache_utils.py, 2025: no groups of caches, no pages).
+        """
         engine = self.engine
-        if not engine.fills_share:
+        if not engine.fills_share or not self.deployment.architecture.causal:
             return self.total_bytes
         beside = (
             part
