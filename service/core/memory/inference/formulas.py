@@ -151,7 +151,8 @@ MEMORY = (
         "Taken by the process",
         "usable_bytes + context_bytes * (1 - context_in_share)"
         " + graphs_bytes * (1 - graphs_in_share)"
-        " + activations_bytes * (1 - activations_in_share) if fills_share else total_bytes",
+        " + activations_bytes * (1 - activations_in_share) if fills_share and causal"
+        " else total_bytes",
         "vLLM gpu_worker.py determine_available_memory, 2025",
         "process_bytes",
         paths(
@@ -159,6 +160,7 @@ MEMORY = (
             "engine.graphs_in_share",
             "engine.activations_in_share",
             "engine.fills_share",
+            "deployment.architecture.causal",
         ),
     ),
     Formula(
