@@ -12,7 +12,6 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Match
@@ -37,6 +36,7 @@ from service.api.catalog import collections as catalog
 from service.api.catalog import groups, imports, offers, revisions, schemas, search, writes
 from service.api.http import contract
 from service.api.http.compression import Compression
+from service.api.http.cors import Cors
 from service.api.http.middleware import RequestMiddleware
 from service.api.http.problems import Problem, problem_response, slug_of_status
 from service.api.http.repeated import RepeatedAnswers
@@ -165,7 +165,7 @@ def _add_middleware(app: FastAPI, settings: Settings, log: AccessLog | None) -> 
         )
     if settings.cors_origins:
         app.add_middleware(
-            CORSMiddleware,
+            Cors,
             allow_origins=list(settings.cors_origins),
             allow_methods=["GET", "POST", "PUT", "DELETE"],
             allow_headers=[

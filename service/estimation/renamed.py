@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel
+from typing_extensions import TypeAliasType
 
 from service.catalog.entries.references import Renaming
 from service.catalog.snapshot import CatalogSnapshot
@@ -114,6 +115,34 @@ def _warning(renaming: Renaming | RenamedName) -> EstimateWarning:
     )
 
 
+@cache
+def _fields_that_name(kind: type[BaseModel]) -> tuple[str, ...]:
+    """Fields of a request, or of a part of one, that name entries or have parts that may."""
+    return tuple(
+        name
+        for name, field in sorted(kind.model_fields.items())
+        if name in _NAMED_BY or name == _BY_ACCELERATOR or _may_name(field.annotation)
+    )
+
+
+def _may_name(annotation: Any) -> bool:
+    """Whether values of a type may name entries, under whatever field they stand."""
+    if isinstance(annotation, TypeAliasType):
+        return _may_name(annotation.__value__)
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return False
+    if origin is not None:
+        return origin is dict or any(_may_name(part) for part in get_args(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return bool(_fields_that_name(annotation))
+    return annotation in _OPEN
+
+
+#: Types of values whose own fields may be called anything.
+_OPEN = (Any, object, dict)
+
+
 def _named(value: Any, field: str = "", depth: int = 0) -> list[tuple[str, str]]:
     """Collection and name of all that a request, or a part of it under a field, names."""
     if isinstance(value, str):
@@ -123,8 +152,8 @@ def _named(value: Any, field: str = "", depth: int = 0) -> list[tuple[str, str]]
         return found
     if isinstance(value, BaseModel):
         # What was not sent names nothing: defaults are called what they are now.
-        held = value.__dict__
-        parts = [(name, held[name]) for name in sorted(value.model_fields_set)]
+        held, sent = value.__dict__, value.model_fields_set
+        parts = [(name, held[name]) for name in _fields_that_name(type(value)) if name in sent]
     elif isinstance(value, dict):
         parts = [(str(name), part) for name, part in value.items()]
         if field == _BY_ACCELERATOR:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import (
     DEFAULT_EXCLUDED_CONTENT_TYPES,
     GZipResponder,
 )
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.http.cors import add_vary
 
 #: Below, what a network packet holds anyway is not worth the work [byte].
 _SMALLEST_BYTES = 1_000
@@ -113,7 +115,7 @@ def _varying(send: Send) -> Send:
                 message.get("more_body", False) or len(message.get("body", b"")) >= _SMALLEST_BYTES
             )
             if kind == "http.response.body" and large:
-                MutableHeaders(raw=start["headers"]).add_vary_header("Accept-Encoding")
+                add_vary(start["headers"], b"Accept-Encoding")
             await send(start)
         await send(message)
 
@@ -127,11 +129,15 @@ def _may_be_compressed(start: Message) -> bool:
     for name, value in start["headers"]:
         if name == b"content-encoding":
             return False
-        if name == b"content-type":
-            kind = value.partition(b";")[0].strip().lower().decode("latin-1")
-            if kind in _LEFT_ALONE or f"{kind.partition('/')[0]}/*" in _LEFT_ALONE:
-                return False
+        if name == b"content-type" and _is_left_alone(value):
+            return False
     return True
+
+
+@lru_cache(maxsize=64)
+def _is_left_alone(content_type: bytes) -> bool:
+    kind = content_type.partition(b";")[0].strip().lower().decode("latin-1")
+    return kind in _LEFT_ALONE or f"{kind.partition('/')[0]}/*" in _LEFT_ALONE
 
 
 def _marked(tag: bytes) -> bytes:

@@ -96,6 +96,7 @@ def _wanted(request: Request) -> list[tuple[tuple[Any, ...], Any]]:
     return [
         (pointer, given)
         for path in model_places(type(request))
+        if path[0] in request.model_fields_set  # no default names the Hub
         for pointer, given in _found(request, path)
         if _is_on_hub(given)
     ]

@@ -134,9 +134,9 @@ async def snapshot_for(http: HttpRequest, asked: CatalogRequest) -> CatalogSnaps
         If a revision does not exist (422), cannot be read now (503) or cannot be repeated (410), or
         if the request has a key that opens nothing (401).
     """
-    snapshot = await _catalog_for(http, asked)
-    revision = asked.calibration_revision
     organisation, found = organisation_of(caller(http)), shared(http)
+    snapshot = await _catalog_for(found, asked, organisation)
+    revision = asked.calibration_revision
     if asked.calibration == "published":
         return snapshot
     newest = found.book.newest(organisation)
@@ -167,10 +167,10 @@ async def snapshot_for(http: HttpRequest, asked: CatalogRequest) -> CatalogSnaps
     return found.book.taught(snapshot, reports)
 
 
-async def _catalog_for(http: HttpRequest, asked: CatalogRequest) -> CatalogSnapshot:
-    """The catalog to answer from, with the caller's own entries."""
-    found = shared(http)
-    organisation = organisation_of(caller(http))
+async def _catalog_for(
+    found: Shared, asked: CatalogRequest, organisation: str | None
+) -> CatalogSnapshot:
+    """The catalog to answer from, with an organisation's own entries."""
     newest = await found.store.snapshot_of(organisation)
     if asked.catalog_revision is None and asked.as_of is None:
         return newest
