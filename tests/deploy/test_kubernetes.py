@@ -19,13 +19,14 @@ Manifest = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def manifests() -> dict[str, Manifest]:
-    """All manifests by kind; there is one of each."""
+    """All manifests by kind; there is one of each, and a deployment of workers."""
     found = [
         manifest
         for file in sorted(FOLDER.glob("*.yaml"))
         for manifest in yaml.safe_load_all(file.read_text())
     ]
-    by_kind = {manifest["kind"]: manifest for manifest in found}
+    workers = [one for one in found if one.get("metadata", {}).get("name") == "headroom-worker"]
+    by_kind = {"Workers" if one in workers else one["kind"]: one for one in found}
     assert len(by_kind) == len(found)
     return by_kind
 
@@ -104,6 +105,28 @@ def test_the_pod_may_do_no_more_than_it_needs(pod: Manifest, container: Manifest
     assert allowed["allowPrivilegeEscalation"] is False
     assert allowed["capabilities"] == {"drop": ["ALL"]}
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/tmp"]  # noqa: S108
+
+
+def test_workers_evaluate_sweeps_and_may_do_no_more(
+    manifests: dict[str, Manifest], pod: Manifest, container: Manifest
+) -> None:
+    workers = manifests["Workers"]["spec"]
+    labels = workers["template"]["metadata"]["labels"]
+    assert workers["selector"]["matchLabels"] == labels
+    assert labels != manifests["Service"]["spec"]["selector"]
+    spec = workers["template"]["spec"]
+    [worker] = spec["containers"]
+    assert worker["args"] == ["worker"]
+    assert "ports" not in worker
+    for same in ("image", "envFrom", "env", "securityContext", "volumeMounts"):
+        assert worker[same] == container[same], same
+    for same in (
+        "automountServiceAccountToken",
+        "enableServiceLinks",
+        "securityContext",
+        "volumes",
+    ):
+        assert spec[same] == pod[same], same
 
 
 def test_probes_and_ports_are_those_of_the_service(

@@ -42,8 +42,8 @@ def sweep(
     """Evaluate every configuration of a design space, and print its rows as CSV."""
     body = read_json(request, "FILE")
     try:
-        with _written_to(output) as file, _progress() as told:
-            asyncio.run(_copied(client_for(server), body, told, file))
+        with _progress() as told:
+            asyncio.run(_copied(client_for(server), body, told, output))
     except Refused as refused:
         tell(refused.problem)
         raise typer.Exit(REFUSED) from None
@@ -52,9 +52,16 @@ def sweep(
         raise typer.Exit(UNREACHABLE) from None
 
 
-async def _copied(door: EstimatorClient, body: Mapping[str, Any], told: Told, file: TextIO) -> None:
-    async for piece in door.sweep(body, told):
-        file.write(piece)
+async def _copied(
+    door: EstimatorClient, body: Mapping[str, Any], told: Told, output: Path | None
+) -> None:
+    pieces = aiter(door.sweep(body, told))
+    # What is refused leaves the file of an earlier sweep as it was.
+    first = await anext(pieces, "")
+    with _written_to(output) as file:
+        file.write(first)
+        async for piece in pieces:
+            file.write(piece)
 
 
 @contextmanager

@@ -125,6 +125,12 @@ async def test_pages_can_be_read_without_seeing_them(path, client):
     assert len(page.all("main")) == 1
 
 
+@pytest.fixture(scope="module")
+def followed() -> set[str]:
+    """Links that pages of this module led to."""
+    return set()
+
+
 def content(address: str) -> tuple[str, str]:
     """What an address asks for, apart from the colours and the width that it is drawn in."""
     path, _, query = address.partition("?")
@@ -144,7 +150,9 @@ def content(address: str) -> tuple[str, str]:
         ("/compare?region_3=country/FR", 2, False),
     ],
 )
-async def test_everything_that_the_page_loads_is_there(path, least, in_every_look, client):
+async def test_everything_that_the_page_loads_is_there(
+    path, least, in_every_look, client, followed
+):
     page = Page((await client.get(path)).text)
     loaded = [a["src"] for a in page.all("script", "img")]
     loaded += [a["href"] for a in page.all("link")] + [a["srcset"] for a in page.all("source")]
@@ -154,7 +162,9 @@ async def test_everything_that_the_page_loads_is_there(path, least, in_every_loo
         response = await client.get(f"/{address}")
         assert response.status_code == 200, address
         assert response.content
-    links = [a["href"] for a in page.all("a") if a["href"][:1] not in "#h"]
+    # What several pages lead to is there for all of them.
+    links = {a["href"] for a in page.all("a") if a["href"][:1] not in "#h"} - followed
+    followed.update(links)
     for address in links:
         assert (await client.get(f"/{address}")).status_code == 200, address
 

@@ -44,6 +44,14 @@ def test_rows_go_to_a_file_or_to_standard_output(headroom, tmp_path):
     assert float(runs[0]["days_low"]) < float(runs[0]["days"]) < float(runs[0]["days_high"])
 
 
+def test_what_is_refused_leaves_the_rows_of_another_sweep(headroom, tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("rows of yesterday")
+    wrong = json.dumps(SERVING | {"models": ["no-such-model"]})
+    assert headroom("sweep", "-", "--output", str(table), given=wrong).status == 1
+    assert table.read_text() == "rows of yesterday"
+
+
 def test_what_is_wrong_is_told(headroom, tmp_path):
     refused = headroom("sweep", "-", given=json.dumps(SERVING | {"models": ["llama-9"]}))
     assert refused.status == 1
