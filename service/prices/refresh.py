@@ -16,6 +16,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.prices.aws import aws_offers
 from service.prices.azure import azure_offers
 from service.prices.oci import oci_offers
+from service.prices.reading import PricesUnavailable
 from service.prices.runpod import runpod_offers
 from service.prices.vast import vast_offers
 from service.prices.verda import verda_offers
@@ -35,12 +36,17 @@ PROVIDERS: Mapping[str, Reader] = {
 }
 
 
+#: A price that has become so many times dearer or cheaper is a slip, or of another machine [-].
+_MOST_CHANGE_RATIO = 4.0
+
+
 @dataclass(frozen=True, slots=True)
 class Refreshed:
     """A provider's offers with prices of today.
 
-    ``new``, ``changed`` and ``same`` count rows that were read; ``unknown_regions`` are those that
-    the catalog does not have, whose prices are left out.
+    ``new``, ``changed`` and ``same`` count rows that were taken over. ``unknown_regions`` are those
+    that the catalog does not have, and ``doubted`` what is over four times as dear or cheap as
+    before: prices of both are left out.
     """
 
     provider: str
@@ -49,6 +55,7 @@ class Refreshed:
     changed: int
     same: int
     unknown_regions: tuple[str, ...]
+    doubted: tuple[Offer, ...]
 
 
 async def refreshed(
@@ -62,7 +69,7 @@ async def refreshed(
     Raises
     ------
     PricesUnavailable
-        If the list cannot be had.
+        If the list cannot be had, or has none of the machines that the catalog knows.
     KeyError
         If nobody knows how to ask the provider.
     """
@@ -72,27 +79,49 @@ async def refreshed(
         if entry.value.provider == provider
     ]
     read = await PROVIDERS[provider](client, instances, date)
+    if not read:
+        raise PricesUnavailable(
+            f"the list has a price of none of the {len(instances)} machines that the catalog knows,"
+            " so that its form has changed"
+        )
     table = snapshot.offers.get(provider)
     held = {
         offer[:3]: offer
         for offers in (() if table is None else table.value.by_instance.values())
         for offer in offers
     }
-    rows, unknown = dict(held), set()
+    rows, unknown, doubted = dict(held), set(), list[Offer]()
     new = changed = same = 0
     for offer in (one for told in read for one in _by_region(told, held)):
         if offer.region and f"{provider}/{offer.region}" not in snapshot.regions:
             unknown.add(offer.region)
             continue
         before = held.get(offer[:3])
+        if before is not None and _doubtful(before, offer):
+            doubted.append(offer)
+            continue
         new += before is None
         changed += before is not None and before.usd_per_hour != offer.usd_per_hour
         same += before is not None and before.usd_per_hour == offer.usd_per_hour
         rows[offer[:3]] = offer
         rows.pop((offer.instance, offer.region, "listed"), None)
     return Refreshed(
-        provider, tuple(sorted(rows.values())), new, changed, same, tuple(sorted(unknown))
+        provider,
+        tuple(sorted(rows.values())),
+        new,
+        changed,
+        same,
+        tuple(sorted(unknown)),
+        tuple(doubted),
     )
+
+
+def _doubtful(before: Offer, now: Offer) -> bool:
+    """Whether a price has changed by more than any machine's does."""
+    was, is_ = before.usd_per_hour, now.usd_per_hour
+    if not was or not is_:
+        return False
+    return max(was / is_, is_ / was) > _MOST_CHANGE_RATIO
 
 
 def _by_region(offer: Offer, held: Mapping[tuple[str, str, str], Offer]) -> Iterator[Offer]:
@@ -112,7 +141,13 @@ def _by_region(offer: Offer, held: Mapping[tuple[str, str, str], Offer]) -> Iter
 
 
 def write_offers(folder: Path, provider: str, rows: Sequence[Offer]) -> Path:
-    """Write a provider's table into a folder of tables of offers."""
+    """Write a provider's table into a folder of tables of offers, whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; the table that was there is there still.
+    """
     path = folder / f"{provider}.csv"
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -120,5 +155,11 @@ def write_offers(folder: Path, provider: str, rows: Sequence[Offer]) -> Path:
     for row in rows:
         usd = "" if row.usd_per_hour is None else f"{row.usd_per_hour:.6g}"
         writer.writerow([*row[:3], usd, *row[4:]])
-    path.write_text(text.getvalue(), encoding="utf-8")
+    unfinished = path.with_suffix(".part")
+    try:
+        unfinished.write_text(text.getvalue(), encoding="utf-8")
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
     return path

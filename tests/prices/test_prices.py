@@ -14,6 +14,7 @@ import pytest
 
 from service.catalog.entries.offers import COLUMNS, Offer
 from service.catalog.snapshot import CatalogSnapshot
+from service.cli.upkeep.catalog import refresh_tables
 from service.prices import aws, azure, oci, reading, runpod, vast, verda
 from service.prices.aws import aws_offers
 from service.prices.azure import azure_offers
@@ -23,6 +24,7 @@ from service.prices.refresh import refreshed, write_offers
 from service.prices.runpod import runpod_offers
 from service.prices.vast import vast_offers
 from service.prices.verda import verda_offers
+from service.settings import INSTALLATION
 
 Answer = Callable[[httpx.Request], httpx.Response]
 ND = "Standard_ND96isr_H100_v5"
@@ -442,3 +444,81 @@ async def test_prices_of_today_take_the_place_of_older_ones(
     assert tuple(columns) == COLUMNS
     assert [ND, "eastus", "on-demand", "77", DAY, azure.SOURCE] in rows
     assert len(rows) == len(found.rows)
+
+
+H100 = "1H100.80S.32V"
+
+
+def verda_types(usd_per_hour: float) -> httpx.Response:
+    listed = {"instance_type": H100, "price_per_hour": usd_per_hour, "currency": "usd"}
+    return httpx.Response(200, json=[listed])
+
+
+async def test_a_price_of_another_order_is_left_out(packaged_snapshot: CatalogSnapshot) -> None:
+    """A list in cents, or of another machine by the same name."""
+    async with client(lambda _: verda_types(229.0)) as web:
+        found = await refreshed("verda", packaged_snapshot, web, DAY)
+    assert {offer.usd_per_hour for offer in found.doubted} == {229.0}
+    assert found.new + found.changed + found.same == 0
+    before = packaged_snapshot.offers["verda"].value.by_instance
+    assert set(found.rows) == {offer for offers in before.values() for offer in offers}
+
+
+async def test_a_list_without_any_machine_that_is_known_is_no_list(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    renamed = [{"type": H100, "price": 2.0, "currency": "usd"}]
+    async with client(lambda _: httpx.Response(200, json=renamed)) as web:
+        with pytest.raises(PricesUnavailable, match="its form has changed"):
+            await refreshed("verda", packaged_snapshot, web, DAY)
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def offers_folder(tmp_path: Path) -> Path:
+    packaged = INSTALLATION / "hardware_catalog" / "offers"
+    for name in ("azure", "verda"):
+        (tmp_path / f"{name}.csv").write_bytes((packaged / f"{name}.csv").read_bytes())
+    return tmp_path
+
+
+async def test_who_does_not_answer_loses_nothing_and_the_others_are_renewed(
+    packaged_snapshot: CatalogSnapshot,
+    offers_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(500) if "azure" in request.url.host else verda_types(2.0)
+
+    monkeypatch.setattr(reading, "price_client", lambda: client(answer))
+    before = tables(offers_folder)
+    assert await refresh_tables(("azure", "verda"), packaged_snapshot, offers_folder)
+    after = tables(offers_folder)
+    assert after.keys() == before.keys()
+    assert after["azure.csv"] == before["azure.csv"]
+    assert f"{H100},FIN-02,on-demand,2," in after["verda.csv"].decode()
+    assert len(after["verda.csv"].splitlines()) == len(before["verda.csv"].splitlines())
+    told = capsys.readouterr()
+    assert "500; its prices stay as they are" in told.err
+    assert "verda: 0 new" in told.out
+
+
+async def test_a_table_that_cannot_be_written_stays_as_it_was(
+    packaged_snapshot: CatalogSnapshot,
+    offers_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(reading, "price_client", lambda: client(lambda _: verda_types(2.0)))
+    before = tables(offers_folder)
+    monkeypatch.setattr(Path, "write_text", full)
+    assert await refresh_tables(("verda",), packaged_snapshot, offers_folder)
+    assert tables(offers_folder) == before
+    assert "No space left on device; its prices stay as they are" in capsys.readouterr().err

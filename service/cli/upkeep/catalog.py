@@ -221,12 +221,12 @@ def refresh_prices(
         )
     folder = Settings().catalog_directory
     snapshot = snapshot_from_documents(_files(folder), 0)
-    failed = asyncio.run(_refresh(asked, snapshot, None if dry_run else folder / "offers"))
+    failed = asyncio.run(refresh_tables(asked, snapshot, None if dry_run else folder / "offers"))
     if failed:
         raise typer.Exit(REFUSED)
 
 
-async def _refresh(
+async def refresh_tables(
     providers: Sequence[str], snapshot: CatalogSnapshot, folder: Path | None
 ) -> bool:
     """Renew tables in a folder, or none; whether any provider could not be asked."""
@@ -248,8 +248,18 @@ async def _refresh(
             if found.unknown_regions:
                 left = ", ".join(found.unknown_regions)
                 notices.print(f"{name}: left out are regions that the catalog lacks: {left}")
+            for offer in found.doubted:
+                told = f"{offer.instance} in {offer.region or 'all regions'}, {offer.kind}"
+                notices.print(
+                    f"{name}: left out is a price over four times as dear or cheap as before:"
+                    f" {told}, {offer.usd_per_hour:g} USD/h"
+                )
             if folder is not None:
-                write_offers(folder, name, found.rows)
+                try:
+                    write_offers(folder, name, found.rows)
+                except OSError as error:
+                    print(f"{name}: {error}; its prices stay as they are", file=sys.stderr)
+                    failed = True
     return failed
 
 
