@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gc
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -81,6 +82,23 @@ def packaged_documents(directory: Path) -> DocumentSet:
     CatalogInvalid
         With every error in every file.
     """
+    with _all_kept():
+        return _packaged(directory)
+
+
+@contextmanager
+def _all_kept() -> Iterator[None]:
+    """Spare the search for garbage while all that is made is kept: it takes a third of the time."""
+    searched = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searched:
+            gc.enable()
+
+
+def _packaged(directory: Path) -> DocumentSet:
     if directory != _INSTALLED:
         return _documents(directory)
     digest = _digest()
