@@ -46,7 +46,9 @@ def test_all_lines_are_documents_without_anything_to_make_up(
     lines: dict[str, tuple[Line, ...]],
 ) -> None:
     assert [line.refusal for listed in lines.values() for line in listed if line.refusal] == []
-    assert {text for listed in lines.values() for line in listed for text in line.warnings} == set()
+    told = {text for listed in lines.values() for line in listed for text in line.warnings}
+    # A release that a source does not name follows from its day; nothing else is taken.
+    assert {text.partition(";")[0] for text in told} <= {"engine_version is not given"}
 
 
 def test_documents_lie_in_the_file_of_their_source(
