@@ -12,11 +12,11 @@ from service.core.backends import BACKENDS
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.core.years import HOURS_PER_MONTH
-from service.estimation.formatting import duration, money, number
+from service.estimation.formatting import duration, money
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.rejection import FieldError
-from service.estimation.verdict.figures import emissions
+from service.estimation.verdict.figures import emissions_of_tokens
 from service.estimation.verdict.memory import memory_parts
 from service.estimation.verdict.verdict import inference_verdict
 from service.portal.advice import Column, Recommender, advice
@@ -216,9 +216,7 @@ def _monthly_usd(per_hour: float) -> str:
 
 
 def _carbon_per_million(per_thousand: float) -> str:
-    """In grams up to a kilogram, so that a plan and what emits a fifth of it are in one unit."""
-    of_a_million = per_thousand * 1e3
-    return f"{number(of_a_million)} g CO₂e" if of_a_million < 1e3 else emissions(of_a_million)
+    return emissions_of_tokens(per_thousand * 1e3)
 
 
 #: What the page recommends.

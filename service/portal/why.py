@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.core.years import HOURS_PER_MONTH
+from service.estimation.charts.series import unit_in_words
 from service.estimation.formatting import number
 from service.estimation.verdict.figures import GROWS, KeyFigure
 from service.estimation.wording import in_words
@@ -95,7 +96,7 @@ def why(figure: KeyFigure, estimate: Mapping[str, Any]) -> Why:
 
 def written(step: Mapping[str, Any]) -> Step:
     """A step of an explanation with figures that repeat it."""
-    unit = step["unit"]
+    unit = unit_in_words(step["unit"]).strip()
     value = "" if step["value"] is None else f"{exactly(step['value'])} {unit}".strip()
     return Step(
         name=spoken(step["name"]),

@@ -118,7 +118,7 @@ def compared_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Key
         "carbon-of-tokens",
         "Emissions per million tokens",
         million,
-        emissions,
+        emissions_of_tokens,
         "",
         month.steps,
         month.collections,
@@ -203,6 +203,11 @@ def emissions(grams: float) -> str:
     if 0.0 < grams < _LEAST_KG * _GRAMS_PER_KG:
         return f"{number(grams)} g CO₂e"
     return f"{number(grams / _GRAMS_PER_KG)} kg CO₂e"
+
+
+def emissions_of_tokens(grams: float) -> str:
+    """In grams up to a kilogram: a plan and what emits a fifth of it are told in one unit."""
+    return f"{number(grams)} g CO₂e" if grams < _GRAMS_PER_KG else emissions(grams)
 
 
 def days(value: float) -> str:

@@ -281,6 +281,8 @@ function ready() {
 
 function changed() {
   clearTimeout(pausing);
+  // What was said of the question before is over.
+  if (!notice.classList.contains("quiet")) tell("");
   if (unsearched(query()) === asked) return;
   const empty = [...form.elements].find((one) => one.willValidate && !one.checkValidity());
   if (empty) {
