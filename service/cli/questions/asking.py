@@ -84,16 +84,20 @@ def ask(
 
 @contextmanager
 def _waiting(question: str) -> Iterator[None]:
-    """Says on a terminal that a search is going on, and for how long; silence elsewhere."""
+    """Shows on a terminal how far a search here is, and for how long it goes on; else silence."""
     if not notices.is_terminal or not question.startswith("recommendations"):
         yield
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("searching configurations and places"))
+    from service.estimation.progress import watched_by
+
+    columns = (TextColumn("searching configurations and places"), BarColumn())
     with Progress(*columns, TimeElapsedColumn(), console=notices, transient=True) as shown:
-        shown.add_task("", total=None)
-        yield
+        # A service that is asked tells nothing until it has found what it looks for.
+        bar = shown.add_task("", total=None)
+        with watched_by(lambda done_ratio: shown.update(bar, completed=done_ratio, total=1.0)):
+            yield
 
 
 def _with_all_shown(question: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
