@@ -7,7 +7,7 @@ one replica each, which the pipeline of single estimates computes at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -145,9 +145,9 @@ class SearchSpace:
     ``concurrencies`` are the sequences that a replica runs at once, ``accelerator_counts`` the
     sizes of whole deployments: with them, replicas are as many as there is room for, without them
     as many as the demand takes. The engine is tried on accelerators at ``positions``, on all where
-    that is None. With ``native_caches_only``, caches of 8-bit floats are tried where the hardware
-    has units for them, and with ``needed_stages_only`` layers are divided no further than makes
-    room that is used: replicas do more with as many accelerators.
+    that is None, but for those ``without_kernels`` for a format. With ``native_caches_only``,
+    caches of 8-bit floats are tried where the hardware has units for them, and with
+    ``needed_stages_only`` layers are divided no further than makes room that is used.
     """
 
     precisions: Sequence[Precision]
@@ -157,6 +157,7 @@ class SearchSpace:
     native_only: bool = True
     native_caches_only: bool = False
     positions: frozenset[int] | None = None
+    without_kernels: Mapping[str, frozenset[int]] = field(default_factory=dict)
     concurrencies: Sequence[float] = CONCURRENCY_GRID
     accelerator_counts: Sequence[int] | None = None
     speculations: Sequence[SpeculationOption] = (SpeculationOption(),)
@@ -277,6 +278,7 @@ def evaluate(
         roomy_bytes = sum(needed) / _MOST_OF_ROOMY
     small: list[TooSmall] = []
     able: list[int] = []
+    lacking = space.without_kernels.get(precision.weights.listed_id, frozenset())
     for position, option in enumerate(space.accelerators):
         if space.positions is not None and position not in space.positions:
             continue
@@ -286,7 +288,9 @@ def evaluate(
             beyond += 1
         elif accelerator.memory_bytes >= roomy_bytes:
             roomy += 1
-        elif space.native_caches_only and not holds_cache(accelerator, precision.kv_cache):
+        elif position in lacking or (
+            space.native_caches_only and not holds_cache(accelerator, precision.kv_cache)
+        ):
             unable += 1
         elif lacking_bytes > 0.0 and environment.tiers is None:
             small.append(TooSmall(precision_at, layout_at, position, float(lacking_bytes)))

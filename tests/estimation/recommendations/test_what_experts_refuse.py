@@ -34,6 +34,25 @@ def test_servers_are_not_given_files_of_single_users(packaged_snapshot):
     assert not any(name.startswith("gguf-") for name in formats)
 
 
+@pytest.mark.parametrize("engine", ["tgi", "lmdeploy"])
+def test_engines_are_given_no_weights_that_they_have_no_kernels_for(packaged_snapshot, engine):
+    # Both read FP8, and neither NVFP4 (their loaders, 2025), in which releases are faster.
+    def formats(**more):
+        answer = serving(
+            packaged_snapshot,
+            model="meta-llama/Llama-3.1-8B-Instruct",
+            workload={"input_tokens": 500, "output_tokens": 200, "requests_per_s": 2.0},
+            serving={"engine": engine},
+            search={"accelerators": ["nvidia-b200-sxm-180gb"], "regions": ["US"], **more},
+            include=["front"],
+        )
+        return {one["precision"]["weights"] for one in answer["front"]}
+
+    assert formats()
+    assert "nvfp4" not in formats()
+    assert formats(precisions=["nvfp4"]) == {"nvfp4"}
+
+
 @pytest.mark.parametrize("model", ["meta-llama/Llama-2-7b-hf", "openai-community/gpt2"])
 def test_weights_that_ship_in_another_format_are_trained_in_bf16(packaged_snapshot, model):
     # Llama 2 ships in fp16 and was trained in bf16; GPT-2 ships in fp32.

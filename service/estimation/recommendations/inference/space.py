@@ -407,10 +407,33 @@ def _space(
         native_only=request.search.precisions is None,
         native_caches_only=request.search.kv_caches is None,
         positions=positions,
+        without_kernels=_without_kernels(tried, engine, options, request),
         concurrencies=_concurrencies(request.workload.concurrency),
         speculations=tuple(option for _, option in drafts),
         needed_stages_only=True,
     )
+
+
+def _without_kernels(
+    tried: TriedModel,
+    engine: Engine,
+    options: Sequence[AcceleratorOption],
+    request: RecommendationRequest,
+) -> Mapping[str, frozenset[int]]:
+    """On which accelerators an engine has no kernels for a format, by their positions.
+
+    Formats that are asked for are tried all the same, and their estimates say so.
+    """
+    if request.search.precisions is not None:
+        return {}
+    return {
+        name: frozenset(
+            at
+            for at, option in enumerate(options)
+            if engine.lacks_format(name, option.accelerator.hardware)
+        )
+        for name in {one.listed_id for one in tried.formats.values()}
+    }
 
 
 def _concurrencies(in_flight: int | None) -> Sequence[float]:
