@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from service.api.http.problems import Problem
 from service.api.http.worker_threads import beside
+from service.core.errors import HeadroomError
 from service.estimation.progress import watched_by
 
 _EVENTS = "text/event-stream"
@@ -22,7 +23,7 @@ _LOOK_EVERY_S = 0.1
 _QUIET_S = 15.0
 
 
-class _LeftError(Exception):
+class _LeftError(HeadroomError):
     """Nobody waits for a search any more."""
 
 
