@@ -93,7 +93,7 @@ class Settings(BaseSettings):
 
     body_limit_bytes: int = Field(1_000_000, ge=1_000)
     """Largest request body; a larger one is answered 413."""
-    answer_cache_bytes: int = Field(16_000_000, ge=0)
+    answer_cache_bytes: int = Field(8_000_000, ge=0)
     """Memory per worker for caching answers; 0 disables the cache."""
     import_limit_bytes: int = Field(5_000_000, ge=1_000)
     """Largest file that can be imported: entries of the catalog, or measurements."""
