@@ -21,17 +21,23 @@ _AT_ONCE = 2
 _LIMITERS: dict[int, CapacityLimiter] = {}
 #: Memory is handed back no more often than this [s].
 _HELD_S = 1.0
+#: What the C library calls the number of heaps that threads allocate from (M_ARENA_MAX).
+_HEAPS = -8
 
 
 class _Memory:
     """Memory that searches took from the system, handed back once they have ended.
 
-    The C library keeps what was let go for whoever asks next, in an arena of each thread: after a
-    few searches some 40 MB that nobody uses.
+    The C library keeps what was let go for whoever asks next: after a few searches some 40 MB that
+    nobody uses. Of its heaps, of which each thread gets its own, one is enough for threads of
+    which one runs at a time; more keep what others could use.
     """
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None) if sys.platform == "linux" else None
+        set_option = getattr(library, "mallopt", None)  # as malloc_trim
+        if set_option is not None:
+            set_option(_HEAPS, 1)
         self._trim = getattr(library, "malloc_trim", None)  # glibc has it, musl has not
         self._last_s = 0.0
 
