@@ -13,6 +13,8 @@ UNTOLD = (
     *("activation_checkpointing", "fused_kernels", "cross_entropy"),
     *("lora_targets", "adapter_dropout", "master_weights", "optimizer_state_dtype"),
 )
+#: The same of settings that depend on how a model is divided.
+UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,9 @@ class Recipes:
     stops before. With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token
     prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
     asked. Gradients have the format ``gradient_dtype`` unless told otherwise, and ``unless_told``
-    holds other settings that it sets otherwise than most do, of ``UNTOLD`` by name. Models divided
-    by tensors or layers are ``divided_by`` another framework that is built on it.
+    holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD`` and
+    ``UNTOLD_OF_LAYOUTS`` by name. Models divided by tensors or layers are ``divided_by`` another
+    framework that is built on it.
     """
 
     methods: frozenset[str] = frozenset()

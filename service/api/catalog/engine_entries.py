@@ -11,6 +11,7 @@ from service.core.memory.training.settings import (
     Checkpointing,
     CrossEntropy,
     Optimizer,
+    Schedule,
 )
 
 #: Kinds of parallelism.
@@ -140,6 +141,10 @@ class UnlessTold(Stated):
     adapter_dropout: NotRequired[bool]
     master_weights: NotRequired[bool]
     optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
+    zero_stage: NotRequired[Literal[0, 1, 2, 3]]
+    """What data-parallel ranks divide, where there are several; at most 2 in a pipeline."""
+    pipeline_schedule: NotRequired[Schedule]
+    """Interleaved where layers fill the stages alike and micro-batches come in whole rounds."""
     source: str
     note: NotRequired[str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NotRequired, TypeAlias, cast
 
-from service.core.memory.training.settings import Checkpointing, CrossEntropy
+from service.core.memory.training.settings import Checkpointing, CrossEntropy, Schedule
 from service.estimation.answers import Answer, IfAny, Parallelism
 from service.estimation.detail import WHOLE, Detail, part_of
 from service.estimation.inference.echo import power_limit
@@ -36,6 +36,9 @@ class TrainingSettings(AskedSettings):
     lora_targets: list[str]
     master_weights: bool
     optimizer_state_dtype: Dtype
+    zero_stage: int
+    pipeline_schedule: Schedule
+    virtual_stages: int
     framework_generation: NotRequired[IfAny[str]]
     """Generation of the framework whose figures apply, by its id in /v1/engines, if it has
     several."""

@@ -244,18 +244,23 @@ class TrainingSettingsRequest(Request):
     """Share of messages to and from experts that hides behind computation; if null, 1 with
     pipeline_schedule dualpipe, else as measured of the framework's other messages within a model
     copy."""
-    pipeline_schedule: Schedule = "1f1b"
+    pipeline_schedule: Schedule | None = None
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
     (see virtual_stages), zero-bubble of as many as 1f1b with a third of its bubble, which it fills
     with gradients of weights. With dualpipe (DeepSeek-V3) micro-batches enter at both ends: each
     rank holds two stages, the first with the last, and activations of one more micro-batch than
-    there are stages; an even number of stages takes twice as many micro-batches or more."""
-    virtual_stages: int = Field(1, ge=1, le=1_000)
-    """Stages per rank in the interleaved schedule."""
-    zero_stage: int = Field(0, ge=0, le=3)
+    there are stages; an even number of stages takes twice as many micro-batches or more. If null,
+    interleaved with virtual_stages above 1, and as people run Megatron-LM, Megatron Bridge and NeMo
+    where layers fill the stages alike and micro-batches come in whole rounds; 1f1b elsewhere."""
+    virtual_stages: int | None = Field(None, ge=1, le=1_000)
+    """Stages per rank in the interleaved schedule; if null, of two layers each or, where layers do
+    not fill these alike, of more."""
+    zero_stage: int | None = Field(None, ge=0, le=3)
     """What data-parallel ranks divide: 1 optimizer states, 2 also gradients, 3 also weights (FSDP
-    full sharding)."""
+    full sharding). If null, as the framework does unless told otherwise: 3, or 2 beside a pipeline,
+    for torchtitan, torchtune, MaxText, Levanter, FMS FSDP, LLM Foundry and NeMo AutoModel, 0 for
+    others."""
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
     """Tensors of up to so many elements are whole on every rank with zero_stage 3, as DeepSpeed's
     stage3_param_persistence_threshold has it (100,000 there by default)."""

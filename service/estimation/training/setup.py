@@ -16,16 +16,15 @@ from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import (
-    ALL_LINEAR,
     Fp8Recipe,
     MicroBatch,
     Offload,
     TrainingSettings,
 )
-from service.core.performance.training.pipeline import fills_stages, most_virtual_stages
+from service.core.performance.training.pipeline import filling_virtual_stages, fills_stages
 from service.core.performance.training.work import product_format
 from service.core.platform import Machine
-from service.core.recipes import UNTOLD, Recipes
+from service.core.recipes import Recipes
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.defaults import accelerator_warnings
 from service.estimation.layouts import resolve_parallelism
@@ -47,7 +46,7 @@ from service.estimation.software import (
     resolve_framework,
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
-from service.estimation.training.checks import check_schedule, check_settings, matrix_names
+from service.estimation.training.checks import check_schedule, check_settings
 from service.estimation.training.overheads import (
     measured_framework,
     training_memory_entries,
@@ -56,6 +55,7 @@ from service.estimation.training.overheads import (
 from service.estimation.training.products import check_products, products_warnings
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.tiers import offload_warnings, resolve_tier, tier_share
+from service.estimation.training.untold import USUAL_STATES, filled_in, laid_out
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
@@ -65,9 +65,6 @@ TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
 #: Formats that products can run in besides, with results and gradients in 16 bit.
 _COMPUTED = (*TRAINABLE, "int8", "nvfp4")
 _QUANTISED_BASE = "bnb-nf4"
-#: What most frameworks do where they are told nothing, beside the format of optimizer states.
-_USUAL = TrainingSettings()
-_USUAL_STATES = "fp32"
 _HALF_BITS = 16.0
 _NOT_PREDICTING = "prediction_layers_left_out"
 
@@ -139,7 +136,6 @@ def resolve_training(
         recipes,
         model.value if model is not None else None,
     )
-    settings = training_settings(training, release.generation, recipes)
     tier = resolve_tier(training.offload, snapshot, problems)
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems
@@ -149,8 +145,11 @@ def resolve_training(
     if model is not None:
         architecture = model.value
         if can_predict(architecture):
-            architecture = predicting(architecture, settings.prediction_layers)
+            architecture = predicting(architecture, training.prediction_layers or 0)
     parallelism = resolve_parallelism(asked, request.accelerator_count, architecture, problems)
+    if architecture is not None and parallelism is not None:
+        training = laid_out(training, recipes, architecture, parallelism)
+    settings = training_settings(training, release.generation, recipes)
     if architecture is not None:
         if architecture.encoder is not None:
             problems.add("/model", f"training of {architecture.model_type} models is not estimated")
@@ -205,46 +204,6 @@ def resolve_training(
     )
 
 
-def filled_in(
-    asked: TrainingSettingsRequest, recipes: Recipes, architecture: ModelArchitecture | None
-) -> TrainingSettingsRequest:
-    """What was asked, with what the framework does where it is told nothing."""
-    told = {
-        name: _unless_told(name, recipes, architecture)
-        for name in UNTOLD
-        if getattr(asked, name) is None
-    }
-    trained = 0
-    if recipes.predicts and asked.method == "full" and architecture and can_predict(architecture):
-        trained = architecture.prediction_layers
-    return asked.model_copy(
-        update=told
-        | {
-            "gradient_dtype": asked.gradient_dtype or recipes.gradient_dtype,
-            "prediction_layers": (
-                trained if asked.prediction_layers is None else asked.prediction_layers
-            ),
-        }
-    )
-
-
-def _unless_told(
-    name: str, recipes: Recipes, architecture: ModelArchitecture | None
-) -> bool | str | tuple[str, ...]:
-    """What a framework does about a setting that it is told nothing of.
-
-    Frameworks name the matrices that they adapt by models: of their names those count that the
-    model has, and every matrix if it has none of them.
-    """
-    if name == "optimizer_state_dtype":
-        return str(recipes.unless_told.get(name, _USUAL_STATES))
-    found: bool | str | tuple[str, ...] = recipes.unless_told.get(name, getattr(_USUAL, name))
-    if isinstance(found, tuple) and architecture is not None:
-        names = matrix_names(architecture)
-        return tuple(one for one in found if one in names) or (ALL_LINEAR,)
-    return found
-
-
 def training_settings(
     asked: TrainingSettingsRequest, generation: str | None, recipes: Recipes
 ) -> TrainingSettings:
@@ -258,9 +217,12 @@ def training_settings(
         framework_generation=generation,
         recomputes_last_product=recipes.recomputes_last_product,
         usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe),
-        optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype or _USUAL_STATES],
+        optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
         gradient_bytes=_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
         prediction_layers=asked.prediction_layers or 0,
+        zero_stage=asked.zero_stage or 0,
+        pipeline_schedule=asked.pipeline_schedule or "1f1b",
+        virtual_stages=asked.virtual_stages or 1,
         expert_overlap_ratio=(
             1.0
             if asked.expert_overlap_ratio is None and asked.pipeline_schedule == "dualpipe"
@@ -306,7 +268,7 @@ def _idle_schedule(settings: TrainingSettings, layers: int, stages: int) -> str 
     if stages == 1 and settings.pipeline_schedule in ("zero-bubble", "dualpipe"):
         return "without a pipeline its schedule changes nothing"
     if settings.pipeline_schedule == "interleaved" and settings.virtual_stages == 1:
-        advice = _advice("virtual_stages", _filling(layers, stages))
+        advice = _advice("virtual_stages", filling_virtual_stages(layers, stages))
         return f"an interleaved schedule with one stage per rank is 1f1b{advice}"
     return None
 
@@ -317,18 +279,12 @@ def _uneven_stages(settings: TrainingSettings, layers: int, stages: int) -> str 
         return None
     said = f"{layers} layers, with or without embedding and head, do not fill"
     if settings.virtual_stages > 1:
-        advice = _advice("virtual_stages", _filling(layers, stages))
+        advice = _advice("virtual_stages", filling_virtual_stages(layers, stages))
         return f"{said} {stages} × {settings.virtual_stages} stages alike{advice}"
     working = [n for n in range(2, layers + 1) if fills_stages(layers, n, 1)]
     near = sorted(sorted(working, key=lambda n: abs(n - stages))[:2])
     advice = _advice("pipeline", near)
     return f"{said} {stages} stages alike, so that all wait for the fullest{advice}"
-
-
-def _filling(layers: int, stages: int) -> list[int]:
-    """Stages of a rank, more than one, that layers fill alike."""
-    most = most_virtual_stages(layers, stages)
-    return [n for n in range(2, most + 1) if fills_stages(layers, stages, n)]
 
 
 def _advice(setting: str, values: list[int]) -> str:

@@ -109,11 +109,17 @@ UNTOLD_OF = {
 
 @pytest.fixture(scope="module")
 def settings(packaged_snapshot):
-    def understood(framework: str, model: str = "meta-llama/Llama-3.1-8B", **training: Any) -> Any:
+    def understood(
+        framework: str,
+        model: str = "meta-llama/Llama-3.1-8B",
+        parallelism: dict[str, int] | None = None,
+        **training: Any,
+    ) -> Any:
         request = TrainingRequest.model_validate(
             {
                 "model": model,
                 "accelerator": "nvidia-h100-sxm-80gb",
+                "parallelism": parallelism or {},
                 "training": {"framework": framework} | training,
             }
         )
@@ -133,6 +139,39 @@ def test_what_a_request_leaves_out_is_as_the_framework_does(settings, framework)
     assert resolved.setup.settings.optimizer_state_bytes == (
         2.0 if told["optimizer_state_dtype"] == "bf16" else 4.0
     )
+
+
+@pytest.mark.parametrize(
+    ("framework", "degrees", "training", "expected"),
+    [
+        # States are divided where there are ranks to divide them among.
+        ("torchtitan", {"data": 8}, {}, (3, "1f1b", 1)),
+        ("torchtitan", {"tensor": 8}, {}, (0, "1f1b", 1)),
+        # In a pipeline weights stay whole, since every micro-batch would collect them.
+        ("torchtitan", {"data": 2, "pipeline": 4}, {}, (2, "1f1b", 1)),
+        ("torchtitan", {"data": 8}, {"zero_stage": 0}, (0, "1f1b", 1)),
+        ("deepspeed", {"data": 8}, {}, (0, "1f1b", 1)),
+        # 32 layers on 4 ranks: 4 stages of two layers each.
+        ("megatron-lm", {"pipeline": 4}, {"gradient_accumulation_steps": 8}, (0, "interleaved", 4)),
+        # 6 micro-batches are no whole rounds of 4; 5 ranks have no layers alike.
+        ("megatron-lm", {"pipeline": 4}, {"gradient_accumulation_steps": 6}, (0, "1f1b", 1)),
+        ("megatron-lm", {"pipeline": 5}, {"gradient_accumulation_steps": 5}, (0, "1f1b", 1)),
+        ("megatron-lm", {"pipeline": 4}, {"pipeline_schedule": "1f1b"}, (0, "1f1b", 1)),
+        ("deepspeed", {"pipeline": 4}, {"virtual_stages": 2}, (0, "interleaved", 2)),
+        (
+            "torchtitan",
+            {"pipeline": 4},
+            {"pipeline_schedule": "interleaved"},
+            (0, "interleaved", 4),
+        ),
+    ],
+)
+def test_what_depends_on_the_layout_is_as_those_who_use_the_framework_run_it(
+    settings, framework, degrees, training, expected
+):
+    _, told = settings(framework, parallelism=degrees, **training)
+    names = ("zero_stage", "pipeline_schedule", "virtual_stages")
+    assert tuple(told[name] for name in names) == expected
 
 
 def test_what_a_request_says_outdoes_the_framework(settings):

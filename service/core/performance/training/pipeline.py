@@ -28,6 +28,29 @@ def fills_stages(layers: int, stages: int, virtual_stages: int) -> bool:
     return stages > 1 and (layers % parts == 0 or (layers + PIPELINE_ENDS) % parts == 0)
 
 
+def filling_virtual_stages(layers: int, stages: int) -> list[int]:
+    """Stages of a rank, more than one, that layers fill alike."""
+    most = most_virtual_stages(layers, stages)
+    return [n for n in range(2, most + 1) if fills_stages(layers, stages, n)]
+
+
+def usual_virtual_stages(layers: int, stages: int) -> int:
+    """Stages of a rank that people choose: of two layers if these fill them alike, else of more.
+
+    One where none fill them alike. Most published runs that interleave have stages of one layer or
+    two.
+
+    References
+    ----------
+    MLCommons, MLPerf Training 3.0 to 4.1, configurations of GPT-3; NVIDIA, Megatron Bridge,
+    performance summary, 2025
+    """
+    ends = layers + PIPELINE_ENDS
+    return max(
+        (n for n in filling_virtual_stages(layers, stages) if ends // (stages * n) > 1), default=1
+    )
+
+
 def slowest_stage_ratio(
     layers: Sequence[int], head_ratio: float, from_both_ends: bool = False
 ) -> float:

@@ -51,9 +51,10 @@ from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.software import resolve_framework
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.overheads import training_memory_overheads
-from service.estimation.training.setup import TRAINABLE, filled_in, training_settings, usual_weights
+from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
+from service.estimation.training.untold import filled_in
 
 #: Tokens of an optimizer step where the caller names no batch, by the operations of the run: what
 #: learns most was found to be ``0.292 × operations ^ 0.3271``, within a factor of four or so.

@@ -1,0 +1,94 @@
+"""What a framework does about settings of training that a request says nothing of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.prediction import can_predict
+from service.core.deployment import Parallelism
+from service.core.memory.training.settings import ALL_LINEAR, TrainingSettings
+from service.core.performance.training.pipeline import usual_virtual_stages
+from service.core.recipes import UNTOLD, Recipes
+from service.estimation.training.checks import matrix_names
+from service.estimation.training.requests import TrainingSettingsRequest
+
+#: What most frameworks do where they are told nothing, beside the format of optimizer states.
+_USUAL = TrainingSettings()
+USUAL_STATES = "fp32"
+#: What is divided beside a pipeline at most unless told otherwise: weights would be collected for
+#: every micro-batch anew.
+_MOST_DIVIDED_IN_PIPELINE = 2
+
+
+def filled_in(
+    asked: TrainingSettingsRequest, recipes: Recipes, architecture: ModelArchitecture | None
+) -> TrainingSettingsRequest:
+    """What was asked, with what the framework does where it is told nothing."""
+    told = {
+        name: _unless_told(name, recipes, architecture)
+        for name in UNTOLD
+        if getattr(asked, name) is None
+    }
+    trained = 0
+    if recipes.predicts and asked.method == "full" and architecture and can_predict(architecture):
+        trained = architecture.prediction_layers
+    return asked.model_copy(
+        update=told
+        | {
+            "gradient_dtype": asked.gradient_dtype or recipes.gradient_dtype,
+            "prediction_layers": (
+                trained if asked.prediction_layers is None else asked.prediction_layers
+            ),
+        }
+    )
+
+
+def _unless_told(
+    name: str, recipes: Recipes, architecture: ModelArchitecture | None
+) -> bool | str | tuple[str, ...]:
+    """What a framework does about a setting that it is told nothing of.
+
+    Frameworks name the matrices that they adapt by models: of their names those count that the
+    model has, and every matrix if it has none of them.
+    """
+    if name == "optimizer_state_dtype":
+        return str(recipes.unless_told.get(name, USUAL_STATES))
+    found: bool | str | tuple[str, ...] = recipes.unless_told.get(name, getattr(_USUAL, name))
+    if isinstance(found, tuple) and architecture is not None:
+        names = matrix_names(architecture)
+        return tuple(one for one in found if one in names) or (ALL_LINEAR,)
+    return found
+
+
+def laid_out(
+    asked: TrainingSettingsRequest,
+    recipes: Recipes,
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+) -> TrainingSettingsRequest:
+    """What was asked, with what depends on the layout where nobody says.
+
+    States are divided where there are ranks to divide them among and the framework does so by
+    itself, and a pipeline is interleaved where those who use the framework interleave it, its
+    stages have layers alike and micro-batches come in whole rounds.
+    """
+    told: dict[str, Any] = {}
+    if asked.zero_stage is None:
+        ranks = parallelism.data * parallelism.context
+        most = _MOST_DIVIDED_IN_PIPELINE if parallelism.pipeline > 1 else 3
+        usual = recipes.unless_told.get("zero_stage", _USUAL.zero_stage)
+        told["zero_stage"] = min(usual, most) if ranks > 1 else 0
+    stages, virtual = parallelism.pipeline, asked.virtual_stages
+    usual_virtual = usual_virtual_stages(architecture.layer_count, stages) if stages > 1 else 1
+    schedule = asked.pipeline_schedule
+    if schedule is None:
+        rounds = asked.gradient_accumulation_steps % stages == 0
+        usual_schedule = recipes.unless_told.get("pipeline_schedule", _USUAL.pipeline_schedule)
+        fills = rounds and (usual_virtual if virtual is None else virtual) > 1
+        interleaves = usual_schedule == "interleaved" and fills and stages > 1
+        schedule = "interleaved" if interleaves or (virtual or 1) > 1 else _USUAL.pipeline_schedule
+    told["pipeline_schedule"] = schedule
+    if virtual is None:
+        told["virtual_stages"] = usual_virtual if schedule == "interleaved" else 1
+    return asked.model_copy(update=told)
