@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
+#: Attribute of a class whose fields are those of another, which says what they mean.
+REPEATS = "__repeats__"
+
 
 def descriptions(class_: type) -> dict[str, str]:
-    """The described fields of a class, those that it inherits included."""
-    described: dict[str, str] = {}
+    """The described fields of a class, those that it inherits or repeats included."""
+    repeated = getattr(class_, REPEATS, None)
+    described = {} if repeated is None else descriptions(repeated)
     # A typed dictionary keeps the bases that it was written with under this name alone.
     for base in getattr(class_, "__orig_bases__", class_.__bases__):
         if base.__module__.startswith("service."):

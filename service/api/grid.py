@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
+from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from typing_extensions import TypedDict
@@ -45,7 +46,15 @@ _HOURS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-_From = TypedDict("_From", {"from": Literal["live", "catalog"]})
+_From = TypedDict(
+    "_From",
+    {
+        "from": Annotated[
+            Literal["live", "catalog"],
+            Field(description="Whether a provider tells it now, or the catalog for a year."),
+        ]
+    },
+)
 
 
 class GridFigure(Answer, _From):
@@ -53,6 +62,7 @@ class GridFigure(Answer, _From):
 
     gco2e_per_kwh: Interval
     provider: str | None
+    """Who tells it; null for a yearly average of the catalog."""
     zone: str | None
     """The provider's name of the place."""
     at: str | None
@@ -67,11 +77,17 @@ class BestHours(Answer):
     """When a job of constant power that can wait emits least, by a forecast."""
 
     signal: Literal["average", "marginal"]
+    """Intensity that was looked at: marginal where it is forecast, else average."""
     begins_at: str
+    """Start of the best time, by ISO 8601."""
     ends_at: str
+    """Its end, by ISO 8601."""
     gco2e_per_kwh: float
+    """Mean emissions over that time."""
     at_once_gco2e_per_kwh: float
+    """Mean emissions of a job that starts now."""
     saving_ratio: float
+    """Share of the emissions that waiting saves."""
 
 
 class GridAnswer(Answer):

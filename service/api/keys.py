@@ -78,9 +78,12 @@ class ApiKey(Answer):
     name: str
     organisation: str
     scopes: list[Scope]
+    """What the key may do beyond reading."""
     created_at: str
     created_by: str
+    """Who made it: a key, a token's subject, or the command line."""
     expires_at: str | None
+    """When it ceases to be valid, by ISO 8601; null if it does not."""
     revoked_at: str | None
     """May be in the future, after a key was replaced."""
     holds: bool
@@ -91,6 +94,7 @@ class NewApiKey(ApiKey):
     """A new key with its text: told this once, and kept nowhere."""
 
     key: str
+    """The secret to send as Authorization: Bearer."""
 
 
 class ApiKeyPage(Answer):

@@ -70,11 +70,6 @@ class Parallelism(Answer):
     context: int
 
 
-#: How far a change goes: the same result on the same accelerators, nearly the same, more
-#: accelerators, or another recipe, load or model.
-Reach = Literal["same-result", "near-same-result", "more-accelerators", "other-recipe"]
-
-
 class Remark(Answer):
     """An assumption or a limit to be aware of."""
 
@@ -91,23 +86,30 @@ class ExplanationStep(Answer):
     """One formula with the figures that went in and came out."""
 
     name: str
+    """What is computed, in words."""
     formula: str
+    """The formula, with the names of its inputs."""
     inputs: dict[str, float | str | None]
+    """What went in, by name, in the units of the names."""
     value: float | None
+    """What came out; null if it is not known."""
     unit: str
     source: str
+    """Where the formula or the figure is from, in words."""
 
 
 class UsedFigure(Answer):
     """A catalog figure that was used, and its origin."""
 
     name: str
+    """Name of the figure, with its unit."""
     entry: str
     """Catalog entry that states it; another entry if the figure is inherited."""
     year: int | None
     kind: str
     """datasheet, measured, derived, assumed, or given."""
     source: str | None
+    """Id in /v1/sources; null where the request gave it."""
 
 
 class UsedSource(Answer):
@@ -129,44 +131,6 @@ class UsedEntry(Answer):
     sources: list[UsedSource]
 
 
-class Mitigation(Answer):
-    """A change that saves memory, and its effect on the whole.
-
-    Time is per token, relative to the request as sent if it had fitted.
-    """
-
-    technique: str
-    """Id among the techniques."""
-    change: str
-    reach: Reach
-    total_bytes: Interval
-    """Memory after the change."""
-    saved_bytes: float
-    """Memory before the change minus memory after it."""
-    gained_headroom_bytes: float
-    """Memory saved, plus what the change adds to the available memory."""
-    host_bytes: float
-    """Host memory after the change, for each accelerator."""
-    fits: bool
-    accelerator_count: int
-    time_ratio: float
-    """Time per token after the change over the time for the request as sent."""
-    accelerator_time_ratio: float
-    """Time per token × accelerators, after the change over the request as sent."""
-
-
-class MitigationPlan(Answer):
-    """Changes in order, each applied on top of the previous ones."""
-
-    reach: Reach
-    """Reach of the change that goes furthest."""
-    fits: bool
-    accelerator_count: int
-    time_ratio: float
-    accelerator_time_ratio: float
-    steps: list[Mitigation]
-
-
 class FitCertainty(Answer):
     """How certain the verdict is."""
 
@@ -175,23 +139,16 @@ class FitCertainty(Answer):
     unlikely."""
 
 
-@part_of("remedies")
-class Mitigations(Answer, total=False):
-    """What would make it fit."""
-
-    would_help: list[Mitigation]
-    """If memory is short, single changes that save memory, those that make it fit first."""
-    plans: list[MitigationPlan]
-    """If memory is short, sequences of changes until everything fits, one for each reach."""
-
-
 class Constraint(Answer):
     """A hard limit, and whether the deployment meets it."""
 
     name: str
+    """Name of the limit."""
     verdict: Literal["pass", "fail"]
     value: float
+    """The figure that is limited."""
     limit: float | None
+    """What it may be at most, or at least where more is better; null if not known."""
     margin: float | None
     """Distance to the limit; negative if it is exceeded."""
     unit: str
@@ -201,9 +158,12 @@ class LimitRow(Answer):
     """A requested limit, and whether a deployment meets it."""
 
     name: str
+    """Field of limits that set it."""
     verdict: Literal["pass", "fail", "unknown"]
     value: float | None
+    """The figure that is limited; null if not known."""
     limit: float
+    """What it may be."""
     margin: float | None
     """Distance to the limit; negative if it is exceeded."""
     unit: str
@@ -250,6 +210,7 @@ class CalibrationUsed(Answer):
     """Which measurements an estimate was calibrated by."""
 
     mode: Literal["own", "published"]
+    """Whether your own reports were used."""
     revision: NotRequired[int]
     """Revision of your reports; send it as calibration_revision to use the same again."""
     reports: NotRequired[list[int]]

@@ -48,7 +48,9 @@ class ClaimEntry(Answer):
     id: str
     documents: list[ClaimDocument]
     subject: str
+    """What the claim is about."""
     stated: str
+    """What the document states."""
     recomputed: float | None
     """The right figure in `unit`, recomputed; null if there is none."""
     unit: str | None
@@ -57,6 +59,7 @@ class ClaimEntry(Answer):
     source does not say it; unit: right in another unit; internal: the documents contradict each
     other; right."""
     note: str
+    """Why the verdict is what it is."""
 
 
 class ClaimPage(Answer):

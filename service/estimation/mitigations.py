@@ -14,12 +14,68 @@ from service.core.techniques.plan import (
     plans,
     single_changes,
 )
-from service.core.techniques.technique import Setup
-from service.estimation.answers import Mitigation, MitigationPlan, Mitigations, figure
+from service.core.techniques.technique import Reach, Setup
+from service.estimation.answers import Answer, Interval, figure
+from service.estimation.detail import part_of
 
 #: Host memory for each accelerator where none is given: 2 TB for eight of them.
 #: Source: NVIDIA, DGX H100 datasheet, 2022, https://www.nvidia.com/en-us/data-center/dgx-h100/.
 USUAL_HOST_BYTES = 256e9
+
+
+class Mitigation(Answer):
+    """A change that saves memory, and its effect on the whole.
+
+    Time is per token, relative to the request as sent if it had fitted.
+    """
+
+    technique: str
+    """Id among the techniques."""
+    change: str
+    """What changes in the request, in words."""
+    reach: Reach
+    """How far the change goes."""
+    total_bytes: Interval
+    """Memory after the change."""
+    saved_bytes: float
+    """Memory before the change minus memory after it."""
+    gained_headroom_bytes: float
+    """Memory saved, plus what the change adds to the available memory."""
+    host_bytes: float
+    """Host memory after the change, for each accelerator."""
+    fits: bool
+    accelerator_count: int
+    """Accelerators after the change."""
+    time_ratio: float
+    """Time per token after the change over the time for the request as sent."""
+    accelerator_time_ratio: float
+    """Time per token × accelerators, after the change over the request as sent."""
+
+
+class MitigationPlan(Answer):
+    """Changes in order, each applied on top of the previous ones."""
+
+    reach: Reach
+    """Reach of the change that goes furthest."""
+    fits: bool
+    accelerator_count: int
+    """Accelerators after all changes."""
+    time_ratio: float
+    """Time per token after all changes over that of the request as sent."""
+    accelerator_time_ratio: float
+    """Time per token × accelerators, after all changes over the request as sent."""
+    steps: list[Mitigation]
+
+
+@part_of("remedies")
+class Mitigations(Answer, total=False):
+    """What would make it fit."""
+
+    would_help: list[Mitigation]
+    """If memory is short, single changes that save memory, those that make it fit first."""
+    plans: list[MitigationPlan]
+    """If memory is short, sequences of changes until everything fits, one for each reach."""
+
 
 NOTHING_TO_CHANGE: Mitigations = {"would_help": [], "plans": []}
 

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 from service.catalog.entries.texts import Text, packaged_texts
 from service.core.techniques.registry import TECHNIQUES
-from service.core.techniques.technique import REACHES, Technique
-from service.estimation.answers import Answer, Reach
+from service.core.techniques.technique import REACHES, Reach, Technique
+from service.estimation.answers import Answer
 
 Part: TypeAlias = Literal[
     "weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "runtime"
@@ -37,6 +37,7 @@ class SavedPart(Answer):
     """A part of memory that shrinks, and what may be done with it."""
 
     part: Part
+    """The part of memory."""
     storage_class: StorageClass
     """permanent: needed all the time; temporary: needed for a moment; recomputable: can be computed
     again from something smaller; deferrable: can be kept elsewhere until it is needed."""
@@ -57,7 +58,9 @@ class TechniqueEntry(Answer):
     name: str
     aliases: list[str]
     category: str
+    """What it belongs with."""
     applies_to: list[Kind]
+    """What it can be used for."""
     reach: Reach
     """same-result: the same result on the same accelerators; near-same-result: almost the same
     result; more-accelerators: the same result on more accelerators; other-recipe: another recipe,
@@ -66,11 +69,15 @@ class TechniqueEntry(Answer):
     formula: str
     """Size or time of what it changes."""
     saving: str
+    """What it saves, in words."""
     time_cost: str
+    """What it costs in time, in words."""
     quality: str
     """Effect on the results."""
     use_when: str
+    """When it is worth its cost."""
     avoid_when: str
+    """When it is not."""
     set_by: list[str]
     """Request fields that turn it on."""
     planned_for: list[Kind]

@@ -27,6 +27,7 @@ from typing import (
 from typing_extensions import is_typeddict
 
 from service.core.elementwise import finite, plain
+from service.descriptions import REPEATS
 from service.estimation.answers import LEFT_OUT, Answer, Interval, figure, known_figure
 from service.estimation.references import Request
 
@@ -73,11 +74,13 @@ def repeated(request: type[Request], *left_out: str) -> Any:
         if name not in left_out
     }
     stated = {"__annotations__": hints, "__doc__": request.__doc__, "__module__": __name__}
-    return new_class(
+    answer = new_class(
         request.__name__.removesuffix("Request"),
         (Answer,),
         exec_body=lambda body: body.update(stated),
     )
+    setattr(answer, REPEATS, request)
+    return answer
 
 
 def _repeated(type_: Any) -> Any:

@@ -37,42 +37,28 @@ def faults(document: dict[str, Any], folder: Path) -> list[str]:
     ]
 
 
-def direct(schema: dict[str, Any]) -> list[str]:
-    """The name of the schema that stands in the place of this one, if one does."""
-    return [schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else []
-
-
-def named(part: Any) -> set[str]:
-    """Names of all schemas that a part of the document refers to."""
-    if isinstance(part, list):
-        return {name for one in part for name in named(one)}
-    if not isinstance(part, dict):
-        return set()
-    return {name for one in part.values() for name in named(one)} | set(direct(part))
+def is_described(told: dict[str, Any], schemas: dict[str, Any]) -> bool:
+    """Whether a field says what it means, or the one kind of object that it holds does."""
+    if "description" in told:
+        return True
+    kinds = [one for one in told.get("anyOf", [told.get("items", told)]) if one != {"type": "null"}]
+    names = [one["$ref"].rsplit("/", 1)[-1] for one in kinds if "$ref" in one]
+    return len(kinds) == 1 and any("description" in schemas[name] for name in names)
 
 
 def test_the_document_is_clean(document: dict[str, Any], tmp_path: Path) -> None:
     assert not faults(document, tmp_path)
 
 
-def test_every_field_of_a_request_is_described(document: dict[str, Any]) -> None:
+def test_every_field_is_described(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
-    bodies = [
-        operation.get("requestBody", {})
-        for operations in document["paths"].values()
-        for operation in operations.values()
-    ]
-    waiting, seen = {name for body in bodies for name in named(body)}, set()
-    while waiting:
-        seen |= waiting
-        waiting = {other for name in waiting for other in named(schemas[name])} - seen
     bare = [
         f"{name}.{field}"
-        for name in sorted(seen)
-        for field, told in schemas[name].get("properties", {}).items()
-        if not any("description" in one for one in (told, *(schemas[n] for n in direct(told))))
+        for name, schema in schemas.items()
+        for field, told in schema.get("properties", {}).items()
+        if not is_described(told, schemas)
     ]
-    assert seen
+    assert len(schemas) > 400
     assert not bare
 
 

@@ -22,7 +22,9 @@ class EngineClasses(Stated):
     """Kinds of an engine, by what it runs: whose figures stand in where it has none."""
 
     inference: NotRequired[Literal["compiled", "fixed-shapes", "eager", "llama.cpp-like"]]
+    """Class whose figures of serving stand in."""
     training: NotRequired[Literal["megatron-like", "fsdp-like", "ahead-of-time", "trainer-like"]]
+    """Class whose figures of training stand in."""
 
 
 class EngineDefaults(Stated):
@@ -84,6 +86,7 @@ class EngineLack(Stated):
 
     formats: NotRequired[list[str]]
     hardware: NotRequired[list[str]]
+    """Accelerators or families; all if left out."""
     models: NotRequired[list[str]]
     instead: NotRequired[str]
     """An engine that serves them."""
@@ -134,13 +137,19 @@ class UnlessTold(Stated):
     """Settings of training that a framework sets otherwise than most do where nobody says."""
 
     activation_checkpointing: NotRequired[Checkpointing]
+    """Which activations it computes again."""
     fused_kernels: NotRequired[bool]
+    """Whether norms and gated activations are fused."""
     cross_entropy: NotRequired[CrossEntropy]
+    """How it computes the loss."""
     lora_targets: NotRequired[list[str]]
     """Matrices that get an adapter: of these those that the model has."""
     adapter_dropout: NotRequired[bool]
+    """Whether what goes into adapters is dropped at random."""
     master_weights: NotRequired[bool]
+    """Whether it keeps a 32-bit copy of weights of 16 bits."""
     optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
+    """Format of optimizer states."""
     zero_stage: NotRequired[Literal[0, 1, 2, 3]]
     """What data-parallel ranks divide, where there are several; at most 2 in a pipeline."""
     pipeline_schedule: NotRequired[Schedule]
@@ -222,6 +231,7 @@ class EngineConfigurationFile(Stated):
     """A configuration that a command reads."""
 
     name: str
+    """What the command expects it to be called."""
     entries: dict[str, str]
     """Settings by where they stand: names with dots between them."""
     fixed: NotRequired[dict[str, Any]]
@@ -231,6 +241,7 @@ class EngineStartsAlone(Stated):
     """What is otherwise where a run has one accelerator."""
 
     command: list[str]
+    """Words of the command."""
     flags: dict[str, Any]
     """In place of those of the same names."""
 

@@ -20,6 +20,7 @@ class SecondOpinion(Answer):
     figure: str
     """Its unit is in its name."""
     value: float
+    """What the other source states."""
     source: str
     agrees: bool
     """Whether it is within 2 % of the catalog's own figure."""
@@ -49,13 +50,17 @@ class AcceleratorEntry(CheckedEntry):
     vendor: str
     family: str
     form_factor: str
+    """How it is built in: module, card, or part of a chip."""
     release_year: int
     announced: NotRequired[bool]
     memory_technology: str
+    """Kind of its memory."""
     unified_memory: bool
     aliases: list[str]
     scale_up_link: str
+    """Link to its neighbours: id in /v1/interconnects."""
     scale_up_domain_accelerators: int
+    """Accelerators that this link joins."""
     figures: dict[str, CatalogFigure]
 
 
@@ -97,10 +102,15 @@ class PlatformEntry(CheckedEntry):
     contains_accelerators: NotRequired[bool]
     peer_to_peer: NotRequired[bool]
     processors: NotRequired[str]
+    """Processors of the host, as its maker names them."""
     power_supplies: NotRequired[str]
+    """Power supplies, as its maker names them."""
     host_link: NotRequired[str]
+    """Link between host and accelerators: id in /v1/interconnects."""
     scale_up_link: NotRequired[str]
+    """Link between accelerators: id in /v1/interconnects."""
     scale_up_domain_accelerators: NotRequired[int]
+    """Accelerators that this link joins."""
     default_for: NotRequired[list[str]]
     default_form_factors: NotRequired[list[str]]
     described_by: NotRequired[str]
@@ -112,8 +122,10 @@ class QualityEffect(Answer):
     """A benchmark's score of a release beside that of its base model, as published."""
 
     benchmark: str
+    """Name of the benchmark, with its version."""
     base: float
     value: float
+    """Score of the release."""
     unit: Literal["percent", "perplexity", "score"]
     year: int
     source: str
@@ -130,6 +142,7 @@ class ModelEntry(CatalogEntry):
     """What it was trained for, where it does not generate."""
     release_year: NotRequired[int]
     licence: NotRequired[str]
+    """Licence of the weights, as its publisher names it."""
     published_parameters: NotRequired[CatalogFigure]
     published_active_parameters: NotRequired[CatalogFigure]
     base_model: NotRequired[str]
@@ -142,6 +155,7 @@ class ModelEntry(CatalogEntry):
     config: NotRequired[dict[str, Any]]
     """The facts of the model's config.json; a release has those of its base model."""
     config_source: str
+    """Where its config was read."""
     derived: ModelFacts
 
 
@@ -151,11 +165,14 @@ class RegionEntry(CatalogEntry):
     name: str
     kind: Literal["cloud", "country", "state", "grid"]
     country: str
+    """Country by ISO 3166-1, two letters."""
     subdivision: NotRequired[str]
     parent: NotRequired[str]
+    """Id of the region whose figures stand in where it has none."""
     place: NotRequired[str]
     latitude: NotRequired[float]
     longitude: NotRequired[float]
+    """Of the place, in degrees east."""
     place_source: NotRequired[str]
     marketplace: NotRequired[bool]
     """Machines there are rented out by whoever owns them."""
@@ -179,6 +196,7 @@ class MemoryTierEntry(CatalogEntry):
         "compute-in-memory",
     ]
     technology: str
+    """What the memory is made of."""
     unit: str
     aliases: list[str]
     figures: dict[str, CatalogFigure]
@@ -189,7 +207,9 @@ class InterconnectEntry(CatalogEntry):
 
     name: str
     family: str
+    """What it is a generation of."""
     topology: NotRequired[str]
+    """How endpoints are joined."""
     domain_endpoints: NotRequired[int]
     aliases: list[str]
     figures: dict[str, CatalogFigure]
@@ -220,8 +240,11 @@ class RuleCondition(Stated):
     """A fact compared with a value."""
 
     fact: str
+    """Name of the fact, as compliance.facts takes it."""
     comparison: Literal["at_most", "at_least", "above", "below", "is", "before", "from"]
+    """How the fact stands to the value where the condition holds."""
     value: float | str | bool
+    """What the fact is compared with."""
 
 
 class RuleEntry(CatalogEntry):
@@ -229,16 +252,19 @@ class RuleEntry(CatalogEntry):
 
     name: str
     subject: Literal["site", "company", "model"]
+    """Whom it is about."""
     effect: Literal["limit", "report", "permit", "advice"]
     status: Literal["in_force", "draft", "stayed", "repealed"]
     regions: list[str]
     begins: NotRequired[str]
+    """Day from which it holds."""
     ends: NotRequired[str]
     due: NotRequired[str]
     applies: list[RuleCondition]
     requires: list[RuleCondition]
     source: str
     section: NotRequired[str]
+    """Where it stands in the source."""
     checked_on: str
     aliases: list[str]
 
@@ -252,7 +278,9 @@ class SourceEntry(Stated):
     year: int
     url: str
     licence: str
+    """Licence or terms under which it may be used."""
     retrieved: str
+    """Day on which it was read."""
     kind: Literal["primary", "secondary"]
     attribution: NotRequired[str]
 

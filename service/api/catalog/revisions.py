@@ -61,14 +61,17 @@ class CatalogRevision(Answer):
     """One change of the catalog."""
 
     revision: int
+    """Its number, counted from 1."""
     created_at: str
     author: str
     reason: str
+    """Why, as its author put it."""
     content_hash: str
     """SHA-256 of the whole catalog after this revision."""
     from_package: bool
     """Whether it is the catalog that came with the release, unchanged."""
     entry_count: int
+    """Entries of the whole catalog after it."""
     own: bool
     """Whether it changed your organisation's own entries; if so, count and hash are of these."""
 
@@ -87,7 +90,9 @@ class ChangedField(Answer):
     pointer: str
     """JSON pointer into the entry."""
     before: Any
+    """What stood there; null if there was nothing."""
     after: Any
+    """What stands there; null if there is nothing."""
     missing: Literal["before", "after"] | None
     """Absent where there was no such part."""
 
@@ -98,6 +103,7 @@ class ChangedEntry(Answer):
     collection: str
     id: str
     change: Literal["added", "removed", "changed"]
+    """What became of it."""
     fields: list[ChangedField]
     more_fields: int
     """Number of changed parts that are not listed."""
@@ -107,7 +113,9 @@ class CatalogDifference(Answer):
     """What changed from one revision to another."""
 
     older: int
+    """The revision that is compared with."""
     newer: int
+    """The revision that is compared."""
     added: int
     removed: int
     changed: int

@@ -22,11 +22,14 @@ class CatalogFigure(Stated):
     """A figure with the source that states it; low and high bound a 90 % interval."""
 
     value: float
+    """The figure, in the unit of its name."""
     low: NotRequired[float]
     high: NotRequired[float]
     year: int
     source: str
     kind: Literal["datasheet", "measured", "derived", "assumed"]
+    """How it is known: by a maker's document, a measurement, derivation from others, or
+    assumption."""
     note: NotRequired[str]
     date: NotRequired[str]
     """Day, month or year of a price."""

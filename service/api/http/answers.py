@@ -11,10 +11,15 @@ class ProblemDetails(Answer):
     """An error, as in RFC 9457."""
 
     type: str
+    """Address of the kind of problem, which stays the same."""
     title: str
+    """The kind of problem in words."""
     status: int
+    """The HTTP status."""
     detail: str
+    """What is wrong with this request."""
     instance: str
+    """Path of the request."""
     errors: NotRequired[list[FieldProblem]]
     suggestions: NotRequired[list[str]]
     """Paths of what may have been meant by one that leads nowhere."""

@@ -16,14 +16,13 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core.core_schema import ModelSchema, TypedDictSchema, WithDefaultSchema
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service import ENGINE_VERSION
 from service.api.http.answers import ProblemDetails
 from service.api.http.closed_sets import name_closed_sets
+from service.api.http.described import Described
 from service.api.http.negotiation import negotiated
 from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.api.http.queries import flat_fields
@@ -31,9 +30,7 @@ from service.api.http.straight import takes_request_alone
 from service.api.http.topics import TOPICS
 from service.catalog.files import read_files
 from service.core.engines import EngineWorkload
-from service.descriptions import descriptions
 from service.estimation.charts.answers import VegaLiteChart
-from service.estimation.detail import grouped_fields
 from service.estimation.references import ENGINES_OF, Request
 from service.settings import Settings
 
@@ -310,7 +307,7 @@ def _schemas(models: Iterable[Any], mode: Literal["validation", "serialization"]
     _, told = TypeAdapter.json_schemas(
         [(model, mode, TypeAdapter(model)) for model in models],
         ref_template=_REF,
-        schema_generator=_Described,
+        schema_generator=Described,
     )
     schemas: dict[str, Any] = told["$defs"]
     return schemas
@@ -326,35 +323,6 @@ def _tell_defaults(schema: dict[str, Any]) -> None:
         default = field.pop("default", None)
         if default not in (None, [], {}):
             field[DEFAULT] = default
-
-
-class _Described(GenerateJsonSchema):
-    """Writes schemas with the descriptions that stand below the fields, and no default of null.
-
-    A field that may be left out is not required; generators take one with a default for required.
-    """
-
-    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        written = super().default_schema(schema)
-        if "default" in written and written["default"] is None:
-            del written["default"]
-        return written
-
-    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
-        return _with_descriptions(super().model_schema(schema), schema["cls"])
-
-    def typed_dict_schema(self, schema: TypedDictSchema) -> JsonSchemaValue:
-        return _with_descriptions(super().typed_dict_schema(schema), schema["cls"])
-
-
-def _with_descriptions(written: JsonSchemaValue, class_: type) -> JsonSchemaValue:
-    properties = written["properties"]
-    for name, description in descriptions(class_).items():
-        properties[name].setdefault("description", description)
-    for name, group in grouped_fields(class_).items():
-        told = f"{properties[name].get('description', '')} Present if include has {group}."
-        properties[name]["description"] = told.strip()
-    return written
 
 
 def _name_engines(document: Any) -> None:

@@ -152,14 +152,23 @@ class OEmbedAnswer(Answer):
     """A frame to place in a page of another site (oEmbed 1.0)."""
 
     type: Literal["rich"]
+    """Kind of resource: markup to place in a page."""
     version: Literal["1.0"]
+    """Version of oEmbed."""
     title: str
+    """What the frame shows."""
     provider_name: str
+    """Name of this service."""
     provider_url: str
+    """Address of this service."""
     html: str
+    """The frame as an element of HTML."""
     width: int
+    """Width of the frame in pixels of CSS."""
     height: int
+    """Height of the frame in pixels of CSS."""
     cache_age: int
+    """Seconds for which it may be kept."""
 
 
 @router.get(

@@ -15,14 +15,17 @@ class HeldMemory(Answer):
     """What has to be held, and what there is."""
 
     weights_bytes: float
+    """Weights of the whole model."""
     kv_cache_bytes: float
     """Caches of all sequences at the end of their answers."""
     held_bytes: float
+    """Weights and caches together."""
     memory_bytes: float
     """Memory of one accelerator."""
     least_accelerator_count: int
     """Accelerators whose memory holds all this, with nothing left for programs and activations."""
     fits: bool
+    """Whether all accelerators together hold it."""
 
 
 class SpeedLimits(Answer):
@@ -36,9 +39,11 @@ class SpeedLimits(Answer):
     """With all sequences in flight and all accelerators at once; null where nothing is
     generated."""
     tpot_limit: Limit | None
+    """What sets it; null where nothing is generated."""
     least_tpot_in_turn_s: float | None
     """The same where accelerators work one after another, each on its layers."""
     most_output_tokens_per_s_per_user: float | None
+    """Of one sequence; null where nothing is generated."""
     most_output_tokens_per_s: float | None
     """Of all sequences."""
 
@@ -49,6 +54,7 @@ class BoundsAnswer(Repeatable):
     model: str
     accelerator: str
     accelerator_count: int
+    """Accelerators that were asked about, or as few as hold the model."""
     region: str | None
     engines: list[str]
     """Engines that estimates exist for on this accelerator; empty where only its maker's software

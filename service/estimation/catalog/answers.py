@@ -9,11 +9,15 @@ class ModelFacts(Answer):
     """What the model's config amounts to."""
 
     total_parameters: int
+    """Parameters of the whole model."""
     active_parameters: int
     """Parameters that one token uses."""
     layers: int
+    """Blocks of the model."""
     hidden_size: int
+    """Width of the hidden states."""
     vocab_size: int
+    """Entries of the vocabulary."""
     max_position_embeddings: int | None
     """Longest sequence; null if the config states none."""
 

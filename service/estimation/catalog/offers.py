@@ -20,7 +20,9 @@ class OfferItem(Answer):
     """An instance that a provider rents out in a region."""
 
     instance: str
+    """Id in /v1/instances."""
     provider: str
+    """Cloud that rents it out."""
     region: str | None
     """Null where the provider names no region."""
     accelerator: str
@@ -31,6 +33,7 @@ class OfferItem(Answer):
     usd_per_hour: float | None
     """Price of one instance without taxes."""
     usd_per_accelerator_hour: float | None
+    """Price of one accelerator of it, without taxes; null where no price is known."""
     date: str
     """Day, month or year of the price."""
     source: str

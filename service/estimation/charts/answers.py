@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from service.estimation.answers import Answer, ExplanationStep, Interval, Remark, UsedSource
@@ -14,6 +14,7 @@ class ChartAxis(Answer):
     """What an axis measures; the figures of the series are in this unit."""
 
     name: str
+    """What stands beside the axis."""
     unit: str
 
 
@@ -21,16 +22,20 @@ class ChartLocation(Answer):
     """A place on Earth (WGS 84)."""
 
     latitude_deg: float
+    """Degrees north of the equator."""
     longitude_deg: float
+    """Degrees east of Greenwich."""
 
 
 class ChartPoint(Answer):
     """One figure of a series."""
 
     label: str
+    """What the point stands for, often an id."""
     name: NotRequired[str]
     """What people call it, where the label is an id."""
     group: str | None
+    """Part of a stack that it belongs to; null without one."""
     x: Interval | None
     """Null if the labels are on the axis."""
     y: Interval
@@ -42,6 +47,7 @@ class ChartSeries(Answer):
     """Points that belong together."""
 
     name: str
+    """What the legend calls it."""
     points: list[ChartPoint]
 
 
@@ -49,12 +55,17 @@ class ChartLimit(Answer):
     """A reference line that figures are compared with."""
 
     name: str
+    """What stands beside the line."""
     axis: Literal["x", "y"]
+    """The axis that it crosses."""
     at: Interval
     unit: str
 
 
-_VegaLiteChart = TypedDict("_VegaLiteChart", {"$schema": str})
+_VegaLiteChart = TypedDict(
+    "_VegaLiteChart",
+    {"$schema": Annotated[str, Field(description="Address of the schema of Vega-Lite.")]},
+)
 
 
 @with_config(extra="allow")
@@ -62,7 +73,9 @@ class VegaLiteChart(_VegaLiteChart):
     """A Vega-Lite 5 specification with its data; `usermeta` holds what it was computed from."""
 
     description: str
+    """What the chart shows, in words."""
     usermeta: dict[str, Any]
+    """What it was computed from: catalog revision and engine version."""
 
 
 class ChartFindings(Answer):
@@ -88,4 +101,5 @@ class ChartAnswer(ChartFindings):
     """What a chart shows, in figures, in words, and as a Vega-Lite specification."""
 
     kind: str
+    """The chart that was asked for, by its name in the path."""
     vega_lite: VegaLiteChart

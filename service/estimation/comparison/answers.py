@@ -56,6 +56,7 @@ class ComparedFigures(Answer):
     gco2e_in_period: Interval | None
     """Location-based, operation and manufacturing of hardware."""
     l_in_period: Interval | None
+    """Water in the period that was asked about."""
 
 
 class ComparedRunFigures(Answer):
@@ -66,6 +67,7 @@ class ComparedRunFigures(Answer):
     tokens_per_s: Interval
     mfu_ratio: Interval
     days: Interval | None
+    """Duration of the run, failures included."""
     facility_energy_kwh: Interval | None
     """Energy of the facility for the run."""
     operational_gco2e: Interval | None
@@ -91,13 +93,16 @@ class ComparisonRow(Answer):
     data: int | None
     accelerator_count: int | None
     fits: bool | None
+    """Whether it fits in the accelerators' memory; null where it was refused."""
     meets_limits: bool | None
     """Whether it fits, carries the load and meets all limits; null where a limited figure is
     unknown."""
     limits: list[LimitRow]
     """The limits that are set, each with its figure, verdict and margin."""
     results: ComparedFigures | None
+    """Its figures; null where it was refused."""
     errors: list[FieldProblem]
+    """Why it was refused; empty where it was not."""
 
 
 class ComparisonAnswer(Traced):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from service.estimation.answers import Answer, Repeatable
@@ -15,9 +16,13 @@ class FailedRequirement(Answer):
     """A requirement that is not met."""
 
     fact: str
+    """Name of the fact, as compliance.facts takes it."""
     comparison: Literal["at_most", "at_least", "above", "below", "is", "before", "from"]
+    """How the fact would have to stand to the limit."""
     limit: float | str | bool
+    """What the fact is compared with."""
     value: float | str | bool
+    """The fact."""
 
 
 class RuleFinding(Answer):
@@ -26,9 +31,13 @@ class RuleFinding(Answer):
     id: str
     name: str
     subject: Literal["site", "company", "model"]
+    """Whom the rule is about."""
     effect: Literal["limit", "report", "permit", "advice"]
+    """What the rule asks for."""
     status: Literal["in_force", "draft", "stayed", "repealed"]
+    """Whether the rule is in force."""
     verdict: Verdict
+    """What follows for the subject on the day."""
     reason: str
     due_on: str | None
     """Day from which, or by which, it applies."""
@@ -38,28 +47,36 @@ class RuleFinding(Answer):
     """Facts needed to decide."""
     failed: list[FailedRequirement]
     section: str | None
+    """Where it stands in the source; null if it is the whole."""
     checked_on: str
     """Day on which the source was read."""
     source: str
     notes: str | None
 
 
-_VerdictCounts = TypedDict("_VerdictCounts", {"pass": int})
+_VerdictCounts = TypedDict(
+    "_VerdictCounts", {"pass": Annotated[int, Field(description="Rules that are kept.")]}
+)
 
 
 class VerdictCounts(Answer, _VerdictCounts):
     """How many rules have each verdict."""
 
     fail: int
+    """Rules that are broken."""
     due: int
+    """Rules that apply from a later day."""
     unknown: int
+    """Rules for which a fact is missing."""
     not_applicable: int
+    """Rules that do not apply."""
 
 
 class Compliance(Answer):
     """Every rule of the catalog that may apply in the place. Not legal advice."""
 
     on: str
+    """Day that was asked about, by ISO 8601."""
     places: list[str]
     """The region and all regions that contain it."""
     verdicts: VerdictCounts

@@ -43,6 +43,7 @@ class Rented(Answer):
     instance: str | None
     """Null if the request gave the rent."""
     instances: int | None
+    """Machines that are rented, whole; null if the request gave the rent."""
     price_kind: PriceKind | None
     """Null if the request gave the rent."""
     price_region: str | None

@@ -139,6 +139,7 @@ class Confidence(Answer):
     """How reliable a figure is, in words."""
 
     level: Level
+    """One word for it."""
     reason: str
 
 
@@ -215,10 +216,13 @@ class Electricity(Answer):
 
     grid_gco2e_per_kwh: Interval | None
     grid_year: int | None
+    """Year of the grid's figure; null where the request gave it."""
     market_gco2e_per_kwh: Interval | None
     marginal_gco2e_per_kwh: Interval | None
     contracted_ratio: float | None
+    """Share of the electricity that contracts cover; null if none were stated."""
     matching: Literal["annual", "hourly"]
+    """Whether contracts are held against the year's consumption or each hour's."""
     pue_ratio: Interval
     wue_l_per_kwh: Interval | None
     ewif_l_per_kwh: Interval | None
@@ -228,10 +232,14 @@ class Hardware(Answer):
     """How embodied emissions were allocated."""
 
     amortisation: Literal["calendar", "busy-hours"]
+    """Whether making is shared out over calendar time or over busy hours."""
     life_years: Interval
     second_life_years: float
+    """Years of use after the first life."""
     in_use_ratio: float
+    """Share of its life in which the hardware is in use."""
     reused_ratio: float
+    """Share of the hardware that had a life before."""
     accelerator_embodied_kgco2e: Interval | None
     server_share_embodied_kgco2e: Interval | None
     """Share of the machine; null where its making is unknown."""
@@ -246,10 +254,13 @@ class NoiseAtReceptor(Answer):
     """Sound of the site's machines at a neighbour's place, in A-weighted decibels."""
 
     sound_power_db: float
+    """Sound power of all sources together."""
     distance_m: float
+    """Distance of the neighbour."""
     sound_pressure_db: Interval
     """Level at the receptor."""
     limit_db: float | None
+    """Level that is allowed there; null if none is given."""
     margin_db: Interval | None
     """Positive below the limit."""
     required_distance_m: Interval | None
@@ -275,7 +286,9 @@ class VibrationIndex(Answer):
     """A score from 0 to 100 for the risk of vibration; not a probability."""
 
     index: float
+    """The score."""
     band: Literal["low", "medium", "high"]
+    """The score in a word."""
     drivers: dict[str, float]
     """Parts of the index."""
     expected_failures: None
@@ -287,6 +300,7 @@ class MunicipalWater(Answer):
     """On-site water compared with the supply of a town."""
 
     supply_l_per_day: float
+    """Supply of the town, as the request gives it."""
     used_on_site_ratio: Interval
 
 
@@ -303,12 +317,19 @@ class Equivalence(Answer):
     """An everyday equivalent of the period's impact."""
 
     name: str
+    """What the impact is compared with."""
     unit: str
+    """What the amount counts."""
     of: str
+    """Field of the footprint that is compared."""
     amount: Interval | None
+    """How much of it; null where the footprint is not known."""
     yardstick: str
+    """Name of the figure for one unit."""
     yardstick_value: float
+    """That figure, in the unit of its name."""
     source: str
+    """Title of the document that the figure is from."""
     url: str
 
 
@@ -320,6 +341,7 @@ class Surroundings(Answer):
     site: SiteAnswer | None
     confidence: dict[str, Confidence] | None
     equivalences: list[Equivalence] | None
+    """What people know that has as large a footprint; null where no power is known."""
 
 
 class ImpactsAnswer(Surroundings, Repeatable):
@@ -329,4 +351,5 @@ class ImpactsAnswer(Surroundings, Repeatable):
     region: str
     facility: Facility
     energy: DeploymentEnergy | PlainEnergy | None
+    """Energy per request and token, or what was asked about as plain energy."""
     impacts: DetailedDeploymentImpacts | PlainImpacts | None

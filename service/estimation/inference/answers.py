@@ -10,7 +10,6 @@ from service.estimation.answers import (
     FitCertainty,
     IfAny,
     Interval,
-    Mitigations,
     Repeatable,
 )
 from service.estimation.compliance.answers import Compliance
@@ -19,6 +18,7 @@ from service.estimation.detail import part_of
 from service.estimation.impacts.answers import DeploymentEnergy, DeploymentImpacts
 from service.estimation.inference.echo import Deployment, PlacedDeployment
 from service.estimation.inference.placement import Placement
+from service.estimation.mitigations import Mitigations
 from service.estimation.platforms import Facility
 
 
@@ -257,6 +257,7 @@ class OverNetwork(Answer):
     """Mean times as users see them, behind a network; null above saturation."""
 
     network_round_trip_s: float
+    """Time of a round trip, as the request gives it."""
     ttft_s: Interval | None
     e2e_s: Interval | None
     task_s: Interval | None
@@ -291,10 +292,13 @@ class KeptLimit(Answer):
     """A limit and what an almost idle deployment takes."""
 
     name: str
+    """Field of limits that set it."""
     limit_s: float
+    """What it may take."""
     idle_s: float
     """The figure when hardly any requests come: the least that it can be."""
     kept_when_idle: bool
+    """Whether the limit can be kept at all."""
 
 
 class Goodput(Answer):

@@ -57,8 +57,11 @@ class LengthSpread(Answer):
     square_ratio: float
     """Mean of the squares over the square of the mean."""
     p50_ratio: float
+    """Median over the mean."""
     p95_ratio: float
+    """95th percentile over the mean."""
     p99_ratio: float
+    """99th percentile over the mean."""
 
 
 class Workload(AskedWorkload):
@@ -92,15 +95,20 @@ class Disaggregated(Answer):
     prefill_replicas: NotRequired[IfAny[int]]
     """Without it, as many as balance both pools."""
     link_bytes_per_s: float
+    """Bandwidth of the link between a prefill and a decode replica."""
 
 
 class Speculative(Answer):
     """Speculative decoding as it was understood."""
 
     draft_model: NotRequired[IfAny[str]]
+    """Id in /v1/models, or inline; left out where drafts cost nothing."""
     draft_weights: NotRequired[IfAny[str]]
+    """Number format of the draft's weights, by id."""
     draft_tokens: int
+    """Tokens that are proposed at a time."""
     acceptance_ratio: float
+    """Share of proposed tokens that are accepted, each given that those before it were."""
     tokens_per_check: float
     """Expected: 1 + a + a² + … + a^k."""
 

@@ -18,11 +18,15 @@ from service.core.techniques.plan import Judgement
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import InferenceSetup
 from service.core.techniques.technique import InferenceChange, Technique
-from service.estimation.answers import Mitigations
 from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.layouts import check_division, check_parallelism
-from service.estimation.mitigations import USUAL_HOST_BYTES, mitigations, remembered
+from service.estimation.mitigations import (
+    USUAL_HOST_BYTES,
+    Mitigations,
+    mitigations,
+    remembered,
+)
 from service.estimation.requests import OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems, check_pools
 

@@ -29,6 +29,7 @@ class TierUse(TierPrice):
     """What one tier holds for one accelerator."""
 
     tier: str
+    """Id in /v1/memory-tiers."""
     kind: str
     bandwidth_bytes_per_s: float
     """As it arrives at the accelerator."""
@@ -40,6 +41,7 @@ class TierUse(TierPrice):
     hidden_share_ratio: float | None
     """Share of a step's traffic that could come from this tier without making the step longer."""
     parts_bytes: dict[str, float]
+    """What it holds, by part."""
 
 
 class Placement(FitCertainty):

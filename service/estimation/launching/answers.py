@@ -19,6 +19,7 @@ class Start(Manifest):
     """How a deployment is started with the settings of its estimate."""
 
     engine: str
+    """Id of the engine in /v1/engines."""
     command: str
     """A line for a shell, which starts one replica; all of them where the engine can do so."""
     notes: list[str]
@@ -31,7 +32,9 @@ class ConfigurationFile(Answer):
     """A file that the command reads."""
 
     name: str
+    """What the command expects it to be called."""
     content: str
+    """All that stands in it."""
 
 
 class RunStart(Answer):

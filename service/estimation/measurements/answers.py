@@ -16,7 +16,9 @@ class MeasuredFigure(Answer):
     metric: str
     """Name of the quantity."""
     measured: float
+    """The figure as it was reported."""
     estimate: float
+    """What the estimate said."""
     low: float
     high: float
     error_ratio: float
@@ -38,11 +40,13 @@ class Measurement(Answer):
     """A report with its comparison."""
 
     id: int
+    """Number of the report."""
     created_at: str
     organisation: str | None
     """Who alone sees it and is corrected by it; null for everybody's."""
     author: str | None
     kind: Literal["inference", "training", "impacts"]
+    """What was measured."""
     model: str
     accelerator: str
     family: str
@@ -76,9 +80,11 @@ class MeasurementGroup(Answer):
     family: str
     metric: str
     count: int
+    """Figures of the group."""
     mean_error_ratio: float
     """(estimate - measured) / measured."""
     median_error_ratio: float
+    """Median of (estimate - measured) / measured."""
     coverage_ratio: float
     """Share of figures inside the interval."""
 

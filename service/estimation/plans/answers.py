@@ -15,8 +15,11 @@ class Count(Answer):
     """A number of things: the central one, and those of the highest and the lowest capacity."""
 
     value: int
+    """The central number."""
     low: int
+    """The number if each copy carries as much as can be."""
     high: int
+    """The number if each copy carries as little as can be."""
 
 
 class FleetFigures(Answer):
@@ -25,6 +28,7 @@ class FleetFigures(Answer):
     accelerators: int
     """In use; of all years together, the most in one."""
     requests: float
+    """Requests of all loads."""
     mean_it_power_w: Interval | None
     """Mean power of accelerators and hosts; of all years, that of the year with the most."""
     peak_facility_power_w: Interval | None
@@ -56,6 +60,7 @@ class FleetYearOfLoad(FleetFigures):
     requests_per_s: float
     """Mean rate."""
     copies: Count
+    """Copies that serve the load in its busiest hour."""
     utilisation_ratio: float
     """Mean rate over what the copies can carry."""
     instances: int | None
@@ -67,20 +72,24 @@ class FleetRental(Answer):
     """Machines that a load is rented on."""
 
     instance: str
+    """Id in /v1/instances."""
     accelerators: int
     """Of one machine."""
     usd_per_hour: Interval
     """Of one machine."""
     price_kind: PriceKind
+    """How the machines are rented."""
     price_region: str | None
     """Null if the price is the same everywhere."""
     price_date: str | None
+    """Day, month or year of the price; null if it is yours."""
 
 
 class FleetTokens(Answer):
     """Whose price of tokens a load is held against."""
 
     provider: str
+    """Name of the provider, as the request gives it."""
     priced_on: str | None
     """Null where the request does not say."""
 
@@ -89,11 +98,13 @@ class FleetLoad(Answer):
     """A load over the years."""
 
     name: str
+    """Name of the load, as the request gives it."""
     deployment: dict[str, Any]
     """One copy, with the layout that was chosen for it: a request for an estimate. A year is the
     estimate of ``copies`` times its accelerators and its ``parallelism.data`` at the year's
     ``requests_per_s``, with hardware kept for ``refresh_years``."""
     accelerators_per_copy: int
+    """Accelerators of one copy."""
     capacity_requests_per_s: Interval
     """Highest rate that one copy carries, within its limits if there are any."""
     rental: FleetRental | None
@@ -107,7 +118,9 @@ class HardwareYear(Answer):
     """Accelerators of one kind in one year."""
 
     year: int
+    """Counted from 1."""
     in_use: int
+    """Accelerators that serve."""
     held: int
     """In use, and switched off because the need has shrunk."""
     bought: Count
@@ -130,6 +143,7 @@ class FleetHardware(Answer):
 
     accelerator: str
     platform: str | None
+    """Machine by its id in /v1/platforms; null if none is known."""
     years: list[HardwareYear]
 
 
@@ -137,8 +151,11 @@ class FleetYear(FleetFigures):
     """All loads in one year."""
 
     year: int
+    """Counted from 1."""
     bought: Count
+    """Accelerators bought at the start of the year."""
     retired: int
+    """Accelerators that went at the start of the year."""
     embodied_bought_kgco2e: Interval | None
     retired_kg: Interval | None
     purchase_usd: Interval | None
@@ -149,7 +166,9 @@ class FleetTotals(FleetFigures):
     """All loads over all years."""
 
     bought: Count
+    """Accelerators bought."""
     retired: int
+    """Accelerators that went."""
     embodied_bought_kgco2e: Interval | None
     retired_kg: Interval | None
     purchase_usd: Interval | None
@@ -178,8 +197,11 @@ class TrafficInterval(Answer):
     start_s: float
     """From the start of the day."""
     requests_per_s: float
+    """Rate of requests in the interval."""
     copies: int
+    """Copies that run."""
     accelerators: int
+    """Accelerators that run."""
     utilisation_ratio: float | None
     """Rate over what the copies can carry; null without copies."""
     keeps_limits: bool | None
@@ -198,6 +220,7 @@ class TrafficTotals(Answer):
     """All intervals, or all days of a year; several days together are as many of a year."""
 
     requests: float
+    """Requests that come."""
     accelerator_hours: float
     facility_energy_kwh: Interval | None
     operational_location_kgco2e: Interval | None
@@ -208,17 +231,23 @@ class TrafficSavings(Answer):
     """The plan over one that keeps the copies of the busiest interval all day."""
 
     accelerator_hours_ratio: float
+    """Hours of accelerators, over those of the fixed plan."""
     facility_energy_ratio: float | None
+    """Energy, over that of the fixed plan; null if not known."""
     operational_location_ratio: float | None
+    """Emissions of the electricity, over those of the fixed plan; null if not known."""
     rented_ratio: float | None
+    """Rent, over that of the fixed plan; null if not known."""
 
 
 class GridShape(Answer):
     """Where the shape of the grid's day is from."""
 
     name: str
+    """Name of the grid."""
     year: int
     time_zone: str
+    """Time zone of its hours (IANA)."""
     source: str
 
 
@@ -258,6 +287,7 @@ class TrafficPlanAnswer(Repeatable):
     deployment: dict[str, Any]
     """One copy, with the layout that was chosen for it: a request for an estimate."""
     accelerators_per_copy: int
+    """Accelerators of one copy."""
     capacity_requests_per_s: Interval
     """Highest rate that one copy carries, within its limits if there are any."""
     copies: int
@@ -288,6 +318,7 @@ class SiteServed(Answer):
     """What one machine or more of them run, with the layout that was chosen: a request for an
     estimate."""
     copies: int
+    """Copies that the machines hold."""
     requests_per_s: Interval
     """Highest rate of all copies, within limits if there are any."""
     output_tokens_per_s: Interval | None
@@ -299,10 +330,15 @@ class SiteOption(Answer):
 
     accelerator: str
     platform: str | None
+    """Machine by its id in /v1/platforms; null if none is known."""
     accelerators: int
+    """Accelerators of all machines."""
     machines: int
+    """Machines that the site has room, power and cooling for."""
     machines_per_rack: int
+    """Machines that a rack takes."""
     racks_used: int
+    """Racks that hold a machine."""
     limited_by: SiteLimit
     """What keeps more of it out: power or water of the site, the number of racks, how much heat
     the room's air removes from a rack, or that no machine may stand in a rack of that power."""

@@ -46,9 +46,12 @@ class AcceleratorPool(Answer):
     """Accelerators that work together."""
 
     pool: PoolName
+    """Which pool it is."""
     model: str
+    """Model that it runs: an id in /v1/models, or inline."""
     accelerator: str
     accelerator_count: int
+    """Accelerators of the pool."""
     parallelism: Parallelism
     busy_s: Interval
     """Time of a step in which it works."""
@@ -63,7 +66,9 @@ class StepPhase(Answer):
     """Work of a step on a pool."""
 
     phase: PhaseName
+    """What is done."""
     pool: PoolName
+    """The pool that does it."""
     time_s: Interval
     time_ratio: float
     """Share of the time of all phases."""
@@ -81,6 +86,7 @@ class PostTrainingStep(Answer):
     tokens_per_step: float
     """Tokens that are trained on, fillings included."""
     generated_tokens_per_step: float
+    """Tokens that are generated, all completions together."""
     tokens_per_s: Interval
     """Trained tokens, on all accelerators."""
     added_step_ratio: float
@@ -132,6 +138,7 @@ class PostTrainingAnswer(Repeatable):
 
     deployment: PlacedTraining
     objective: Objective
+    """What is trained for."""
     fits: bool
     """Whether everything fits, on the accelerators of every pool."""
     memory: PostTrainingMemory

@@ -10,6 +10,7 @@ class ProfilePart(Answer):
     """One part of memory on the fullest accelerator, in both."""
 
     name: str
+    """The part of memory."""
     training_bytes: Interval | None
     """Null where training has no such part."""
     inference_bytes: Interval | None
@@ -33,11 +34,15 @@ class CacheReservation(Answer):
     """Caches of whole sequences in pages, against one piece for each that holds the longest."""
 
     sequences: float
+    """Sequences that a replica holds."""
     reserved_tokens: float
+    """Tokens that each piece has room for."""
     used_bytes_per_sequence: float
     """Mean over the lengths."""
     paged_bytes_per_sequence: float
+    """Pages that a sequence takes, on the average."""
     reserved_bytes_per_sequence: float
+    """The piece that a sequence takes."""
     saved_bytes: float
     """Of all sequences on one replica."""
     paged_waste_ratio: float
@@ -50,9 +55,13 @@ class PrunedWeights(Answer):
     """What zeros save on an accelerator; what they cost in quality is not known here."""
 
     structure: Structure
+    """Where the zeros stand."""
     sparsity_ratio: float
+    """Share of the pruned weights that is zero."""
     pruned_weights_bytes: float
+    """Weights after pruning."""
     saved_bytes: float
+    """Weights before less weights after."""
     weights_ratio: float
     """Pruned over dense, of all weights."""
     product_time_ratio: float
@@ -71,7 +80,9 @@ class MemoryProfileAnswer(Repeatable):
     inference_total_bytes: Interval
     training_over_inference_ratio: Interval
     training_fits: bool
+    """Whether training fits in the accelerators' memory."""
     inference_fits: bool
+    """Whether inference fits in the accelerators' memory."""
     parts: list[ProfilePart]
     activations: SeedActivations
     cache_reservation: CacheReservation | None

@@ -13,6 +13,7 @@ class OpenEndedInterval(Answer):
     """An interval whose upper end is null if it is unbounded."""
 
     value: float
+    """Central estimate."""
     low: float
     high: float | None
 
@@ -21,7 +22,9 @@ class ProjectionPoint(Answer):
     """Cumulative emissions up to a day."""
 
     day: float
+    """Days since the deployment began."""
     training_kgco2e: float
+    """Emissions of training so far."""
     inference_kgco2e: Interval
 
 

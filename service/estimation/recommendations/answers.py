@@ -26,11 +26,17 @@ class MetricWeights(Answer):
     """Weights of the metrics."""
 
     headroom: float
+    """Of free memory."""
     latency: float
+    """Of the time of a request, or of the run."""
     carbon: float
+    """Of emissions."""
     water: float
+    """Of water, weighted by its scarcity."""
     cost: float
+    """Of money."""
     energy: float
+    """Of energy."""
 
 
 class CandidateMetrics(Answer):
@@ -56,13 +62,16 @@ class CandidateDraft(Answer):
     draft_model: NotRequired[IfAny[str]]
     """Without one, drafts cost nothing."""
     draft_tokens: int
+    """Tokens that are proposed at a time."""
     acceptance_ratio: float | None
+    """Share of proposed tokens that are accepted; null if nobody states it."""
 
 
 class PublishedEffect(Answer):
     """What a release's format does to quality, as published."""
 
     benchmark: str
+    """Name of the benchmark."""
     base: float
     """Result of the base model."""
     value: float
@@ -132,6 +141,7 @@ class ComparedMetric(Answer):
 
     metric: Metric
     value: float | None
+    """Figure of the choice; null if not known."""
     best: float | None
     """Least of all candidates within the limits."""
     unit: str
@@ -151,16 +161,20 @@ class AgainstRatios(Answer):
     latency: float | None
     """Time of a request, or of the run."""
     carbon: float | None
+    """Emissions for the same work."""
     water: float | None
     """Litres, whatever the stress of the basins."""
     energy: float | None
+    """Energy for the same work."""
     accelerators: float
+    """Number of accelerators."""
 
 
 class Against(Answer):
     """A choice held against the caller's own plan, or against the cheapest choice."""
 
     plan: Literal["baseline", "cheapest"]
+    """What the choice is held against."""
     ratios: AgainstRatios
     in_words: str
     """The ratios as people say them: 4.1 × cheaper, 30 % slower."""
@@ -173,6 +187,7 @@ class ChoiceRobustness(Answer):
     """
 
     share_ratio: float
+    """The share."""
     clear_winner: bool
     """Whether it ranks first in at least 60 % of draws."""
     in_words: str
@@ -183,6 +198,7 @@ class WouldWinIf(Answer):
     """The smallest change of one metric that would change the choice."""
 
     metric: str
+    """The metric that would have to change."""
     change_ratio: float
     """Relative to the runner-up's figure; negative if it would have to fall."""
 
@@ -202,6 +218,7 @@ class Agreement(Answer):
     agrees: bool | None
     """Null if the matrix names no single factor."""
     because: str
+    """What in the figures says so."""
 
 
 class ChosenEstimate(InferenceParts):
@@ -289,11 +306,17 @@ class DecisionLimits(AppliedLimits):
     """The limits that were applied; those that are not there are none."""
 
     ttft_s: NotRequired[IfAny[float]]
+    """Most time to the first token."""
     tpot_s: NotRequired[IfAny[float]]
+    """Most time per output token."""
     e2e_s: NotRequired[IfAny[float]]
+    """Most time from arrival to the last token."""
     task_s: NotRequired[IfAny[float]]
+    """Most time of a task of several calls."""
     kgco2e_per_year: NotRequired[IfAny[float]]
+    """Most emissions in a year of use."""
     l_per_year: NotRequired[IfAny[float]]
+    """Most water in a year of use."""
     percentile: Literal["mean", "p50", "p95", "p99"]
     """What of ttft_s, tpot_s and e2e_s is limited."""
 
@@ -332,6 +355,7 @@ class Excluded(Answer):
     """Whether configurations are counted, or configurations in places; those of the stage
     configuration add up to searched.combinations less searched.within_limits."""
     limit: str
+    """Field of limits, or one of the conditions below."""
     label: str
     """What it is called where people read it."""
     threshold: float | None
@@ -365,6 +389,7 @@ class ImpliedLimit(Answer):
     field: str
     """Field of the request that it stands in for."""
     value: float | list[str]
+    """What it is."""
     unit: str
     in_words: str
     """What it is, and how to remove it."""
@@ -374,9 +399,13 @@ class MustChange(Answer):
     """By how much a figure misses its limit."""
 
     limit: str
+    """Field of limits that is missed."""
     value: float
+    """The figure that misses it."""
     must_fall_by: NotRequired[float]
+    """By how much it would have to fall, in its unit."""
     must_rise_by: NotRequired[float]
+    """By how much it would have to rise, in its unit."""
 
 
 class NearMiss(Answer):
@@ -435,6 +464,7 @@ class WorkloadKind(Answer):
     id: str
     name: str
     focus: str
+    """What decides most often."""
     hard_first: str
     """Requirement that comes before any weighing."""
     weights: MetricWeights
@@ -449,6 +479,7 @@ class WorkloadKind(Answer):
     where: list[Where]
     """Where hardware is had unless the request says: rented in a cloud, or bought."""
     evidence: str
+    """Why, with sources."""
 
 
 class WorkloadPage(Answer):

@@ -13,6 +13,7 @@ class RetrievalStage(Answer):
     """One stage of an answer; null where it is left out or not known."""
 
     name: StageName
+    """The stage."""
     seconds_s: Interval | None
     """Time that users wait for it; of injection what the context adds to that of generation, to the
     first token and between tokens."""
@@ -35,6 +36,7 @@ class RetrievalYear(Answer):
     """All stages over a year."""
 
     tasks: float
+    """Answers in a year."""
     it_energy_kwh: Interval | None
     kgco2e: Interval | None
 
@@ -45,9 +47,11 @@ class RetrievalAnswer(Repeatable):
     region: str | None
     """Null where none was asked for."""
     injected_tokens: int
+    """Tokens that the retrieved chunks add to the prompt."""
     injected_kv_cache_bytes: float | None
     """Cache of what is injected, over all ranks of a replica; null where nothing is kept."""
     store_bytes: float | None
+    """Size of the store that is searched; null if nothing says."""
     fits: bool
     """Whether the generation fits with what is injected."""
     stages: list[RetrievalStage]

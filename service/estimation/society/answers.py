@@ -22,6 +22,7 @@ class SocialPart(Answer):
     """One part of the index."""
 
     name: SocialPartName
+    """The part."""
     weight_ratio: float
     """Share of all weights."""
     concern_ratio: Interval | None

@@ -9,6 +9,7 @@ class OnChip(Answer):
     """Chips without external memory."""
 
     chips: int | None
+    """Chips that hold it; null if their memory is not known."""
     power_w: float | None
     """At thermal design power; null if that is unknown."""
     least_step_s: float | None
@@ -30,16 +31,20 @@ class ComputeInMemory(Answer):
     search_s: Interval
     search_j: Interval
     area_mm2: float
+    """Area of silicon that holds the vectors."""
 
 
 class NearMemoryAnswer(Repeatable):
     """A model, or bytes, in on-chip memory or in memory that computes."""
 
     tier: str
+    """Id in /v1/memory-tiers."""
     kind: str
     model: str | None
     stored_bytes: float
+    """What is stored."""
     bytes_per_parameter: float | None
+    """Stored bytes for each parameter; null where bytes were asked about."""
     on_chip: OnChip | None
     """Null if the memory is not on a chip."""
     processing_in_memory: ProcessingInMemory | None
@@ -52,10 +57,15 @@ class StoreSize(Answer):
     """A store at one point in time."""
 
     vectors: float
+    """Number of vectors."""
     vectors_bytes: float
+    """The vectors alone."""
     index_bytes: float
+    """What finds them."""
     payload_bytes: float
+    """What is stored beside them, such as texts."""
     total_bytes: float
+    """All of it."""
 
 
 class StoreAnswer(Repeatable):
@@ -69,5 +79,8 @@ class StoreAnswer(Repeatable):
     search_s: Interval | None
     """Search over all vectors at the tier's bandwidth; an index reads less."""
     embedding_model_bytes: float | None
+    """Weights of the embedding model; null without one."""
     injected_tokens: int
+    """Tokens that the retrieved chunks add to a prompt."""
     injected_kv_cache_bytes: float | None
+    """Cache that these take; null without a model."""

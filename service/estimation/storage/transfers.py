@@ -95,12 +95,15 @@ class TransferRow(Answer):
     latency_s: IntervalAnswer | None
     """With the traffic of others."""
     transfer_s: IntervalAnswer | None
+    """Time for the bytes; null if the bandwidth is not known."""
     transfer_energy_j: IntervalAnswer | None
     """In the memory and its channel, or at both ends of the link."""
     energy_pj_per_bit: IntervalAnswer | None
+    """Energy of one bit; null if nobody states it."""
     price_usd: IntervalAnswer | None
     """Of holding so many bytes."""
     price_usd_per_gb: IntervalAnswer | None
+    """Price of 10⁹ bytes; null if not known."""
     embodied_kgco2e: IntervalAnswer | None
     """Of making so many bytes."""
     units: int | None
@@ -111,6 +114,7 @@ class TransferAnswer(Repeatable):
     """Bytes over links and out of memories, the fastest first."""
 
     bytes: float
+    """Bytes that are moved."""
     rows: list[TransferRow]
 
 

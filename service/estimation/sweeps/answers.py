@@ -12,10 +12,15 @@ class SweepProgress(Answer):
     """Progress of a sweep."""
 
     chunks: int
+    """Parts that the work is divided into."""
     chunks_done: int
+    """Parts that are done."""
     configurations: int
+    """Configurations to evaluate."""
     configurations_done: int
+    """Configurations that are evaluated."""
     done_ratio: float
+    """Share of the configurations that is done."""
     rows: int
     """Rows stored so far."""
 
@@ -28,6 +33,7 @@ class SweepExclusion(Answer):
     format_or_power_unknown, tensor_parallel_group_within_scale_up_domain, or replicas_not_tried:
     numbers of replicas that come to the same as one which is tried, or to more than may be."""
     configurations: int
+    """How many there are."""
 
 
 class SweepState(Answer):
@@ -35,6 +41,7 @@ class SweepState(Answer):
 
     id: str
     name: str | None
+    """As the request gives it; null without one."""
     status: Literal["queued", "running", "succeeded", "failed", "cancelled", "expired"]
     problem: str | None
     """Why it failed."""
@@ -48,7 +55,9 @@ class SweepState(Answer):
     progress: SweepProgress
     excluded: list[SweepExclusion]
     events_path: str
+    """Where its events are told as they come."""
     results_path: str
+    """Where its rows are, once there are any."""
 
 
 class Sweep(SweepState):
@@ -61,13 +70,16 @@ class SweepNews(SweepState):
     """Data of the events progress, whenever something has changed, and finished, the last one."""
 
     event: Literal["progress", "finished"]
+    """Which event it is the data of."""
 
 
 class SweepInterruption(Answer):
     """Data of the event reconnect: the process stops, another one goes on telling."""
 
     event: Literal["reconnect"]
+    """Which event it is the data of."""
     detail: str
+    """What happens, in words."""
 
 
 class SweepFigures(Answer):
@@ -115,6 +127,7 @@ class SweepRow(Answer):
     data: int
     """Replicas."""
     concurrency_per_replica: int
+    """Sequences that a replica runs at once."""
     fits: bool
     """Whether it fits in memory."""
     meets_limits: bool
@@ -171,6 +184,7 @@ class TrainingSweepRow(Answer):
     data: int
     zero_stage: int
     virtual_stages: int
+    """Stages a rank in an interleaved schedule."""
     micro_batch_size: int
     gradient_accumulation_steps: int
     fits: bool

@@ -10,13 +10,13 @@ from service.estimation.answers import (
     FitCertainty,
     IfAny,
     Interval,
-    Mitigations,
     Repeatable,
 )
 from service.estimation.compliance.answers import Compliance
 from service.estimation.costs.answers import TrainingCost
 from service.estimation.detail import part_of
 from service.estimation.impacts.answers import Impact
+from service.estimation.mitigations import Mitigations
 from service.estimation.platforms import Facility
 from service.estimation.training.echo import TrainingDeployment
 
@@ -44,6 +44,7 @@ class TrainingStage(TrainingParts):
     stage: int
     """Counted from 0."""
     layers: int
+    """Layers of the stage."""
     micro_batches_in_flight: float
     """Micro-batches whose activations the stage holds at once."""
     fits: bool
@@ -120,6 +121,7 @@ class StepParts(Answer):
     matrix_products_s: float
     """Forward, backward and recomputed products."""
     attention_s: float
+    """Scores of attention and what is summed by them, forward and backward."""
     elementwise_s: float
     """Norms, activations, sums, casts, losses: everything bound by memory traffic."""
     exposed_model_messages_s: float
@@ -158,6 +160,7 @@ class TrainingRun(Answer):
     tokens: float
     """Filling included."""
     steps: float
+    """Optimizer steps of the run."""
     days: Interval | None
     """Null if failures prevent any progress."""
     useful_days: Interval

@@ -12,11 +12,11 @@ from service.core.techniques.plan import Judgement
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import TrainingSetup
 from service.core.techniques.technique import Technique, TrainingChange
-from service.estimation.answers import Mitigations
 from service.estimation.layouts import check_parallelism
 from service.estimation.mitigations import (
     NOTHING_TO_CHANGE,
     USUAL_HOST_BYTES,
+    Mitigations,
     mitigations,
     remembered,
 )

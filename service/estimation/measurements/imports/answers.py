@@ -16,6 +16,7 @@ class ImportedPart(Answer):
     pointer: str
     """JSON pointer into the document."""
     value: JsonValue
+    """What was read."""
     origin: Literal["file", "inferred", "deployment"]
     """file: the file says so; inferred: it follows from the file and is listed as assumed;
     deployment: you say so."""
@@ -28,7 +29,9 @@ class ImportedFigure(Answer):
 
     metric: str
     value: float
+    """What was measured, in the unit of the metric's name."""
     place: str
+    """Where it stands in the file."""
 
 
 class ImportedDocument(Answer):
@@ -53,8 +56,11 @@ class ImportFault(Answer):
     pointer: str
     """JSON pointer into this answer, such as /documents/0/request/model."""
     detail: str
+    """What is wrong."""
     line: int | None
+    """Line of the file, counted from 1; null where none can be named."""
     column: int | None
+    """Column of the line, counted from 1; null where none can be named."""
 
 
 class MeasurementImport(Answer):

@@ -119,15 +119,20 @@ class DecisionRunLimits(AppliedLimits):
     """The limits that were applied; those that are not there are none."""
 
     days: NotRequired[IfAny[float]]
+    """Longest duration of the run, failures included."""
     usd: NotRequired[IfAny[float]]
+    """Most that the run may cost."""
     kgco2e: NotRequired[IfAny[float]]
+    """Most emissions of the run."""
     litres: NotRequired[IfAny[float]]
+    """Most water of the run."""
 
 
 class RunNearMiss(NearMiss):
     """A run that misses its limits by little."""
 
     method: str
+    """Whether all weights are trained, or adapters beside frozen ones."""
     zero_stage: int
 
 
