@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from math import floor, log10
+from math import floor, inf, log10
 from typing import Literal
 
 from service.core.tracing import worded
+
+Words = Callable[[float], str]
 
 _BYTES = {"GB": 1e9, "GiB": float(2**30)}
 
@@ -87,8 +89,34 @@ def in_currency(usd: float) -> tuple[float, str]:
     return usd * units.per_usd, units.currency
 
 
-def duration(seconds: float) -> str:
-    """Seconds in the unit that suits them."""
-    if seconds < 1.0:
-        return f"{number(seconds * 1e3)} ms"
-    return f"{number(seconds)} s"
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Words for the figures of a quantity, in the unit that suits them.
+
+    ``units`` are, from the smallest on: below which figure one suits, its size, and its name.
+    """
+
+    units: tuple[tuple[float, float, str], ...]
+
+    def __call__(self, figure: float) -> str:
+        """A figure in the unit that suits it."""
+        return self.suited(figure)(figure)
+
+    def suited(self, figure: float) -> Words:
+        """Words for several figures, in the unit that suits one of them."""
+        _, size, unit = next((one for one in self.units if figure < one[0]), self.units[-1])
+        return lambda value: f"{number(value / size)} {unit}"
+
+
+#: Seconds as people read them.
+duration = Scale(((1.0, 1e-3, "ms"), (inf, 1.0, "s")))
+
+
+def range_words(words: Words, value: float, low: float, high: float) -> str:
+    """Both ends of a range in the unit of its value, which stands once; empty if they are equal."""
+    suited = words.suited(value) if isinstance(words, Scale) else words
+    least, most = suited(low), suited(high)
+    if least == most:
+        return ""
+    bare, _, unit = least.partition(" ")
+    return f"{bare if most.partition(' ')[2] == unit else least} … {most}"

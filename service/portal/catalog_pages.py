@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -15,14 +16,20 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.catalog.listing import Listing, list_entries, whole_entry_answer
 from service.estimation.catalog.offers import OfferQuery, list_offers
 from service.estimation.detail import SMALL
-from service.estimation.formatting import counted, gigabytes, number
+from service.estimation.formatting import (
+    Scale,
+    Words,
+    counted,
+    gigabytes,
+    number,
+    range_words,
+)
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.rejection import Rejected
 from service.estimation.requests import MemoryInferenceRequest, PrecisionRequest
 from service.estimation.resolution import resolve_precision
 from service.estimation.verdict.names import model_name
 from service.estimation.wording import cloud_name, place_name, spoken
-from service.portal.figures import interval_words
 from service.portal.rendering import rendered
 
 #: Collections as people call them, with what is in them.
@@ -45,10 +52,18 @@ _MOST_OFFERS = 12
 _MOST_FITTING = 40
 #: Weights of so many times the memory fit in no layout, whatever parts of them are smaller.
 _SURELY_TOO_LARGE = 2.0
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-#: Units that are written with a prefix where figures are large.
-_SCALED = frozenset({"B", "B/s", "FLOP/s", "bit/s"})
-_SMALL = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+_PREFIXES = ((1e3, 1.0, ""), (1e6, 1e3, "k"), (1e9, 1e6, "M"), (1e12, 1e9, "G"), (1e15, 1e12, "T"))
+_SMALL = ((1e-6, 1e-9, "ns"), (1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (inf, 1.0, "s"))
+#: Units that are written with a prefix where figures are large, or small.
+_SCALES = {"s": Scale(_SMALL)} | {
+    unit: Scale(
+        (
+            *((most, size, f"{prefix}{unit}") for most, size, prefix in _PREFIXES),
+            (inf, 1e15, f"P{unit}"),
+        )
+    )
+    for unit in ("B", "B/s", "FLOP/s", "bit/s")
+}
 #: Units that are written otherwise than in the catalog.
 _WRITTEN = {"l/kWh": "L/kWh"}
 _KINDS = {
@@ -255,17 +270,14 @@ def entry_address(collection: str, id_: str) -> str:
 
 def in_words(value: float, unit: str) -> str:
     """A figure of the catalog with its unit, with a prefix where it is large."""
-    if unit == "-":
-        return number(value)
-    if unit in _SCALED:
-        for size, prefix in _PREFIXES:
-            if abs(value) >= size:
-                return f"{number(value / size)} {prefix}{unit}"
-    if unit == "s" and 0.0 < abs(value) < 1.0:
-        for size, prefix in _SMALL:
-            if abs(value) >= size:
-                return f"{number(value / size)} {prefix}{unit}"
-    return f"{number(value)} {_WRITTEN.get(unit, unit).replace('CO2e', ' CO₂e')}"
+    return _words(unit)(value)
+
+
+def _words(unit: str) -> Words:
+    if unit in _SCALES:
+        return _SCALES[unit]
+    written = _WRITTEN.get(unit, unit).replace("CO2e", " CO₂e")
+    return lambda value: number(value) if unit == "-" else f"{number(value)} {written}"
 
 
 def _name(entry: Entry[Any]) -> str:
@@ -290,7 +302,7 @@ def _figures(collection: str, answer: Mapping[str, Any]) -> Iterator[ShownFigure
             low, high = one.get("low"), one.get("high")
             interval = ""
             if low is not None and high is not None:
-                interval = interval_words(in_words(low, spec.unit), in_words(high, spec.unit))
+                interval = range_words(_words(spec.unit), one["value"], low, high)
             yield ShownFigure(
                 spec.meaning,
                 in_words(one["value"], spec.unit),

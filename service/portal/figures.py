@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from service.core.years import HOURS_PER_YEAR
-from service.estimation.formatting import duration, gigabytes, money, number
+from service.estimation.formatting import (
+    Scale,
+    Words,
+    duration,
+    gigabytes,
+    money,
+    number,
+    range_words,
+)
 from service.estimation.verdict.figures import GROWS, known_cost
 from service.portal.glossary import TERM_OF
-
-Words = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +34,6 @@ class Line:
         """The key of the term that explains it, where there is one."""
         return TERM_OF.get(self.name)
 
-    @property
-    def in_two_units(self) -> bool:
-        """Whether the ends of the interval have units of their own, such as mg and g."""
-        low, _, high = self.interval.partition(" … ")
-        return " " in low and " " in high
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -46,8 +47,8 @@ class Section:
 UNKNOWN = "not known"
 #: Times that grow for as long as more requests arrive than are answered.
 _WAITS = frozenset({"latency.ttft_s", "latency.e2e_s"})
-#: From how many grams on gases are told in grams.
-_LEAST_GRAMS = 0.1
+#: Greenhouse gases of one request in grams, or in milligrams where they are small.
+grams = Scale(((0.1, 1e-3, "mg CO₂e"), (inf, 1.0, "g CO₂e")))
 #: The title of costs.
 COST = "Cost"
 
@@ -58,12 +59,6 @@ Layout = tuple[tuple[str, tuple[tuple[str, str, Words], ...]], ...]
 def in_unit(unit: str, size: float = 1.0) -> Words:
     """Words for a figure in a unit, which is ``size`` of what it is given in."""
     return lambda value: f"{number(value / size)} {unit}"
-
-
-def grams(value: float) -> str:
-    """Greenhouse gases of one request in grams, or in milligrams where they are small."""
-    small = 0.0 < value < _LEAST_GRAMS
-    return f"{number(value * 1e3)} mg CO₂e" if small else f"{number(value)} g CO₂e"
 
 
 def _yearly_money(usd_per_hour: float) -> str:
@@ -207,21 +202,10 @@ def line(name: str, figure: Mapping[str, float] | None, words: Words) -> Line:
     """A figure in words; one that is not known says so."""
     if figure is None:
         return Line(name, UNKNOWN)
-    value, low, high = (words(figure[end]) for end in ("value", "low", "high"))
-    interval = interval_words(low, high)
-    # The unit stands beside the value, where all of them are in it.
-    unit = value.partition(" ")[2]
-    if all(one.partition(" ")[2] == unit for one in (low, high)):
-        interval = interval.removesuffix(f" {unit}")
-    return Line(name, value, interval)
-
-
-def interval_words(low: str, high: str) -> str:
-    """Both ends, with their unit once where it is the same."""
-    if low == high:
-        return ""
-    number_of_low, _, unit = low.partition(" ")
-    return f"{number_of_low if high.partition(' ')[2] == unit else low} … {high}"
+    value = words(figure["value"])
+    interval = range_words(words, *(figure[end] for end in ("value", "low", "high")))
+    # The unit stands beside the value.
+    return Line(name, value, interval.removesuffix(f" {value.partition(' ')[2]}"))
 
 
 def figure_at(estimate: Mapping[str, Any], path: str) -> Any:

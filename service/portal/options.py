@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from service.catalog.derived import derived
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.backends import Backend
 from service.core.engines import EngineWorkload
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.estimation.recommendations.inference.space import NOT_SEARCHED
-
-#: Formats that are offered, out of those that the API takes.
-WEIGHT_FORMATS = (
-    "bf16",
-    "fp16",
-    "fp8",
-    "int8",
-    "awq-int4",
-    "gptq-int4",
-    "mxfp4",
-    "nvfp4",
-    "bnb-nf4",
-    "gguf-q8_0",
-    "gguf-q6_k",
-    "gguf-q5_k_m",
-    "gguf-q4_k_m",
-    "gguf-q3_k_m",
-)
-#: Likewise of weights that are trained, or that adapters are trained on.
-TRAINED_WEIGHT_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "bnb-nf4")
-KV_CACHE_FORMATS = ("bf16", "fp8", "int8", "int4")
+from service.estimation.verdict.names import format_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +20,35 @@ class Option:
 
     value: str
     text: str
+
+
+def _formats(*ids: str) -> tuple[Option, ...]:
+    return tuple(Option(id_, format_name(id_)) for id_ in ids)
+
+
+#: Formats that are offered, out of those that the API takes.
+WEIGHT_FORMATS = _formats(
+    *("bf16", "fp16", "fp8", "int8", "awq-int4", "gptq-int4", "mxfp4", "nvfp4", "bnb-nf4"),
+    *("gguf-q8_0", "gguf-q6_k", "gguf-q5_k_m", "gguf-q4_k_m", "gguf-q3_k_m"),
+)
+#: Likewise of weights that are trained, or that adapters are trained on.
+TRAINED_WEIGHT_FORMATS = _formats("fp32", "bf16", "fp16", "fp8", "int8", "bnb-nf4")
+KV_CACHE_FORMATS = _formats("bf16", "fp8", "int8", "int4")
+#: What drives accelerators, as people call it.
+_BACKENDS: Mapping[Backend, str] = {
+    "cuda": "CUDA",
+    "hip": "HIP with hipBLASLt",
+    "hip-rocblas": "HIP with rocBLAS",
+    "hip-rocwmma": "HIP with rocWMMA",
+    "vulkan": "Vulkan",
+    "vulkan-amdvlk": "Vulkan with AMDVLK",
+    "metal": "Metal",
+    "sycl": "SYCL",
+    "cann": "CANN",
+    "opencl": "OpenCL",
+    "cpu": "CPU",
+}
+BACKENDS = tuple(Option(id_, name) for id_, name in _BACKENDS.items())
 
 
 @dataclass(frozen=True, slots=True)

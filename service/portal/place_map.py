@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol
@@ -11,7 +12,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.charts.maps import land
 from service.estimation.formatting import number
 from service.estimation.verdict.names import place_names
-from service.estimation.wording import place_name
+from service.estimation.wording import cloud_name, place_name
 from service.portal.questions import PageRequest
 from service.portal.rendering import rendered
 from service.portal.training_questions import TrainingPageRequest
@@ -54,10 +55,15 @@ class Question(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A place on the map, and in the list below it."""
+    """A place on the map, and in the list below it.
+
+    ``name`` is its town with its cloud, ``cloud`` the latter alone, told apart from others in town.
+    """
 
     region: str
     name: str
+    town: str
+    cloud: str
     country: str
     told: str
     grade: str
@@ -65,6 +71,14 @@ class Dot:
     y: float
     link: str
     chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Towns of a country whose electricity emits the same, each with the clouds in it."""
+
+    told: str
+    towns: tuple[tuple[str, tuple[Dot, ...]], ...]
 
 
 def map_page(
@@ -84,7 +98,7 @@ def map_page(
         The part of the world that is shown.
     """
     name, (west, north, width, height) = _VIEWS[view]
-    dots = sorted(_dots(request, snapshot, page), key=lambda dot: (dot.told == "", dot.name))
+    dots = sorted(_dots(request, snapshot, page), key=lambda dot: dot.name)
     inside = [
         dot for dot in dots if west <= dot.x <= west + width and north - height <= -dot.y <= north
     ]
@@ -101,8 +115,35 @@ def map_page(
         box=f"{west:g} {-north:g} {width:g} {height:g}",
         land=_land(),
         dots=inside,
+        countries=[
+            (country, grids(there))
+            for country, there in _grouped(inside, lambda dot: dot.country).items()
+        ],
         radius=round(width * _DOT_RATIO, 3),
     )
+
+
+def grids(dots: Iterable[Dot]) -> list[Grid]:
+    """Places of a country by what their electricity emits, that of most of them first."""
+    by_figure = _grouped(dots, lambda dot: dot.told)
+    return [
+        Grid(
+            told,
+            tuple((town, tuple(there)) for town, there in _grouped(same, _town).items()),
+        )
+        for told, same in sorted(by_figure.items(), key=lambda one: -len(one[1]))
+    ]
+
+
+def _town(dot: Dot) -> str:
+    return dot.town
+
+
+def _grouped(dots: Iterable[Dot], key: Callable[[Dot], str]) -> dict[str, list[Dot]]:
+    found: dict[str, list[Dot]] = defaultdict(list)
+    for dot in dots:
+        found[key(dot)].append(dot)
+    return dict(sorted(found.items()))
 
 
 def _dots(request: Question, snapshot: CatalogSnapshot, page: str) -> Iterator[Dot]:
@@ -115,9 +156,12 @@ def _dots(request: Question, snapshot: CatalogSnapshot, page: str) -> Iterator[D
     for id_, entry in placed.items():
         grid = entry.value.grid_gco2e_per_kwh
         intensity = None if grid is None else float(grid.value)
+        cloud = cloud_name(id_, entry.value.name)
         yield Dot(
             region=id_,
             name=names[id_],
+            town=str(entry.document.get("place") or names[id_]),
+            cloud=f"{cloud}{names[id_].removeprefix(place_name(id_, snapshot))}",
             country=place_name(f"country/{entry.value.country}", snapshot),
             told="" if intensity is None else f"{number(round(intensity))} g CO₂e/kWh",
             grade="unknown"

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.backends import BACKENDS
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.core.years import HOURS_PER_MONTH
@@ -24,7 +23,12 @@ from service.portal.badge import load
 from service.portal.bounds import bounds_of
 from service.portal.charts import pictures
 from service.portal.figures import sections, table
-from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS, workload_options
+from service.portal.options import (
+    BACKENDS,
+    KV_CACHE_FORMATS,
+    WEIGHT_FORMATS,
+    workload_options,
+)
 from service.portal.places import PLACES, where_searched
 from service.portal.questions import DEFAULTS, LAYOUT, PRESETS, ModelQuestion, PageRequest
 from service.portal.rendering import form, rendered, sources, told_errors

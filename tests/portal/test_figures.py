@@ -6,12 +6,15 @@ import shlex
 
 import pytest
 
+from service.core.backends import BACKENDS
 from service.core.years import HOURS_PER_MONTH
-from service.estimation.formatting import duration, gigabytes, money, number
+from service.estimation.formatting import duration, gigabytes, money, number, range_words
 from service.estimation.inference.estimate import inference_estimate
+from service.estimation.verdict.figures import days, emissions
 from service.estimation.verdict.verdict import inference_verdict
+from service.portal import options
 from service.portal.badge import badge, refused_badge
-from service.portal.figures import sections, table, verdict
+from service.portal.figures import grams, sections, table, verdict
 from service.portal.questions import PageRequest
 from service.portal.rendering import by_option
 
@@ -42,6 +45,22 @@ def too_large(packaged_snapshot):
 )
 def test_numbers_have_three_digits(value, written):
     assert number(value) == written
+
+
+@pytest.mark.parametrize(
+    ("words", "value", "low", "high", "written"),
+    [
+        (duration, 0.3, 0.08, 1.2, "80 … 1,200 ms"),
+        (duration, 1.2, 0.3, 4.0, "0.3 … 4 s"),
+        (emissions, 9e5, 7e5, 1.1e6, "700 … 1,100 kg CO₂e"),
+        (grams, 0.09, 0.05, 0.2, "50 … 200 mg CO₂e"),
+        (days, 1.5, 0.05, 3.0, "1.2 … 72 hours"),
+        (gigabytes, 1e12, 9e11, 1.1e12, "900 … 1,100 GB"),
+        (number, 2.0, 2.0, 2.0, ""),
+    ],
+)
+def test_ends_of_a_range_are_in_the_unit_of_its_value(words, value, low, high, written):
+    assert range_words(words, value, low, high) == written
 
 
 def test_a_command_breaks_between_its_options_alone():
@@ -126,3 +145,7 @@ def test_the_badge_says_the_verdict_and_the_load(estimate, too_large, packaged_s
     assert short.message.startswith("does not fit · ")
     assert short.colour != fits.colour
     assert refused_badge("x" * 500).message_px < 800
+
+
+def test_every_backend_can_be_chosen_by_its_name():
+    assert {one.value for one in options.BACKENDS} == set(BACKENDS)

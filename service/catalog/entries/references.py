@@ -178,7 +178,7 @@ class PlaceIndex(ReferenceIndex):
         for entry_id, cities in places.items():
             for city in cities:
                 whole = _plain(city)
-                # Frankfurt am Main goes by its first word, too.
+                # Santiago de Querétaro goes by its first word, too.
                 for name in {whole, whole.split(" ")[0]}:
                     if name == whole or len(name) >= _SHORT:
                         self._cities.setdefault(name, []).append(entry_id)

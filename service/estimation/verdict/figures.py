@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 from typing import Any, Literal
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.years import DAYS_PER_YEAR, HOURS_PER_MONTH
-from service.estimation.formatting import duration, gigabytes, in_currency, money, number
+from service.estimation.formatting import (
+    Scale,
+    Words,
+    duration,
+    gigabytes,
+    in_currency,
+    money,
+    number,
+    range_words,
+)
 from service.estimation.impacts.equivalences import EQUIVALENCES
 
 Estimate = Mapping[str, Any]
@@ -18,10 +27,13 @@ Figure = Mapping[str, float]
 Basis = Literal["rented", "owned", "unknown"]
 
 MONTHS_PER_YEAR = 12.0
-#: Kilograms below which emissions are told in grams.
-_LEAST_KG = 0.1
 _GRAMS_PER_T = 1e6
 _GRAMS_PER_KG = 1e3
+_KG_AND_T = ((_GRAMS_PER_T, _GRAMS_PER_KG, "kg CO₂e"), (inf, _GRAMS_PER_T, "t CO₂e"))
+#: Grams of emissions in tonnes, in kilograms where they are small, or in grams.
+emissions = Scale(((100.0, 1.0, "g CO₂e"), *_KG_AND_T))
+#: In grams up to a kilogram: a plan and what emits a fifth of it are told in one unit.
+emissions_of_tokens = Scale(((_GRAMS_PER_KG, 1.0, "g CO₂e"), *_KG_AND_T))
 #: Silent reading of English prose [words/s]: Brysbaert, How many words do we read per
 #: minute?, 2019, https://doi.org/10.1016/j.jml.2019.104047 (238 words a minute).
 READ_WORDS_PER_S = 238.0 / 60.0
@@ -29,8 +41,22 @@ READ_WORDS_PER_S = 238.0 / 60.0
 WORDS_PER_TOKEN = 0.75
 #: A range is drawn between a fourth and four times of its value.
 _DRAWN_FACTOR = 4.0
-#: Lengths from here on are told in years [d].
-_YEARS_FROM_DAYS = 2.0 * DAYS_PER_YEAR
+#: Days, hours or minutes where it is less than two of them, or years where it is more.
+days = Scale(
+    (
+        (2.0 / 24.0, 1.0 / 1440.0, "minutes"),
+        (2.0, 1.0 / 24.0, "hours"),
+        (2.0 * DAYS_PER_YEAR, 1.0, "days"),
+        (inf, DAYS_PER_YEAR, "years"),
+    )
+)
+#: Kinds of prices as people call them.
+_PRICES: Mapping[object, str] = {
+    "on-demand": "on-demand price",
+    "spot": "spot price",
+    "reserved-1y": "price of a one-year reservation",
+    "reserved-3y": "price of a three-year reservation",
+}
 #: Steps of the explanation that a cost comes from.
 _PAID_STEPS: Mapping[Basis, tuple[str, ...]] = {
     "rented": ("rented_usd_per_hour",),
@@ -196,31 +222,6 @@ def cost_per_month(estimate: Estimate) -> dict[str, float] | None:
     return {end: hour[end] * HOURS_PER_MONTH for end in ("value", "low", "high")}
 
 
-def emissions(grams: float) -> str:
-    """Emissions in tonnes, in kilograms where they are small, or in grams."""
-    if grams >= _GRAMS_PER_T:
-        return f"{number(grams / _GRAMS_PER_T)} t CO₂e"
-    if 0.0 < grams < _LEAST_KG * _GRAMS_PER_KG:
-        return f"{number(grams)} g CO₂e"
-    return f"{number(grams / _GRAMS_PER_KG)} kg CO₂e"
-
-
-def emissions_of_tokens(grams: float) -> str:
-    """In grams up to a kilogram: a plan and what emits a fifth of it are told in one unit."""
-    return f"{number(grams)} g CO₂e" if grams < _GRAMS_PER_KG else emissions(grams)
-
-
-def days(value: float) -> str:
-    """Days, hours or minutes where it is less than two of them, or years where it is more."""
-    if value >= _YEARS_FROM_DAYS:
-        years = number(float(f"{value / DAYS_PER_YEAR:.3g}"))
-        return f"{years} years"
-    hours = value * 24.0
-    if hours < 2.0:
-        return f"{number(hours * 60.0)} minutes"
-    return f"{number(hours)} hours" if value < 2.0 else f"{number(value)} days"
-
-
 def times_reading(tpot_s: float) -> float:
     """How many times as fast as people read tokens come [-]."""
     return WORDS_PER_TOKEN / tpot_s / READ_WORDS_PER_S
@@ -233,8 +234,8 @@ def price_terms(basis: Basis, cost: Mapping[str, Any]) -> str:
     if basis == "owned":
         return "owned: hardware and electricity"
     date = cost.get("price_date")
-    kind = str(cost.get("price_kind") or "list").replace("-", " ")
-    return f"{kind} price" + (f" of {date}" if date else "")
+    kind = _PRICES.get(cost.get("price_kind"), "list price")
+    return kind + (f" of {date}" if date else "")
 
 
 def _memory(memory: Mapping[str, Any]) -> KeyFigure:
@@ -282,7 +283,8 @@ def _pace(tpot: Figure | None) -> str:
         return "nothing is generated"
     times = times_reading(tpot["value"])
     if times >= 1.5:
-        return f"{number(round(times, 1) if times < 10 else round(times))} × as fast as people read"
+        told = number(round(times, 1) if times < 10 else round(times))
+        return f"{told} times as fast as people read"
     return "about as fast as people read" if times >= 0.8 else "slower than people read"
 
 
@@ -315,7 +317,7 @@ def _figure(
     id_: str,
     name: str,
     figure: Figure | None,
-    words: Any,
+    words: Words,
     note: str,
     steps: tuple[str, ...],
     collections: tuple[str, ...],
@@ -331,20 +333,11 @@ def _figure(
         low,
         high,
         words(value),
-        _range(words, low, high),
+        range_words(words, value, low, high),
         note,
         steps,
         collections,
     )
-
-
-def _range(words: Any, low: float, high: float) -> str:
-    """Both ends, with their unit once where it is the same."""
-    least, most = words(low), words(high)
-    if least == most:
-        return ""
-    bare, _, unit = least.partition(" ")
-    return f"{bare if most.partition(' ')[2] == unit else least} … {most}"
 
 
 def _position(end: float, value: float) -> float:

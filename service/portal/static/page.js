@@ -161,7 +161,7 @@ async function show(search) {
     if (mine.signal.aborted && mine.signal.reason !== "cancelled") return;
     asked = null;
     const stopped = mine.signal.aborted;
-    age(stopped ? `${OLD} The new one was cancelled.` : `${OLD} The service cannot be reached.`);
+    age(stopped ? `${OLD} The new one was cancelled.` : OLD);
     if (stopped) tell("Cancelled.");
     else tell("The service cannot be reached. ", button("Try again", () => show(search)));
   } finally {

@@ -82,10 +82,21 @@ async def test_a_place_is_chosen_on_a_map(client):
     dots = set(re.findall(r'data-region="([^"]+)"', text))
     assert "aws/eu-north-1" in dots
     assert "aws/us-east-1" not in dots
-    links = dict(re.findall(r'<li><a href="([^"]+)" data-place="([^"]+)"', text))
+    links = dict(re.findall(r'<a href="([^"]+)" data-place="([^"]+)"', text))
     assert set(links.values()) == dots
     link = next(link for link, region in links.items() if region == "aws/eu-north-1")
     chosen = (await client.get(link.replace("&amp;", "&").removeprefix("."))).text
     assert 'value="Stockholm, AWS eu-north-1"' in chosen
     assert 'name="concurrency"' in chosen
     assert (await client.get("/training-places")).status_code == 200
+
+
+async def test_the_list_of_places_tells_the_figure_of_a_grid_once(client):
+    text = (await client.get("/places?accelerator=l40s&view=europe")).text
+    sweden = text[text.index("<h3>Sweden</h3>") : text.index("<h3>Switzerland</h3>")]
+    assert sweden.count("36\u00a0g\u00a0CO₂e/kWh") == 1
+    assert sweden.count("<li>Stockholm: ") == 2
+    assert 'aria-label="Stockholm, AWS"' in sweden
+    assert ">CUDO Compute</a>, " in sweden
+    # Two of a cloud in one town are told apart.
+    assert 'aria-label="Frankfurt, OVHcloud DE1"' in text
