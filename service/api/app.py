@@ -40,7 +40,7 @@ from service.api.http.cors import Cors
 from service.api.http.middleware import RequestMiddleware
 from service.api.http.problems import Problem, problem_response, slug_of_status
 from service.api.http.repeated import RepeatedAnswers
-from service.api.http.state import DRAINING, Shared
+from service.api.http.state import DRAINING, Shared, in_its_catalog
 from service.api.http.straight import StraightRoutes
 from service.api.observability import operations
 from service.api.observability.exposition import Exposition
@@ -248,6 +248,7 @@ async def _on_problem(http: HttpRequest, error: Exception) -> Response:
 
 def _answered(http: HttpRequest, problem: Problem) -> Response:
     """An error as people or as programs read it."""
+    problem = in_its_catalog(http, problem)
     if learning.wants_page(http):
         return learning.problem_page(http, problem)
     return problem_response(problem, http.scope["request_id"])

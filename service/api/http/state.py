@@ -31,6 +31,10 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="headroom"'}
 
 #: Where servers find the event that tells of the end, in the state of the lifespan (ASGI).
 DRAINING = "draining"
+#: Where a request's scope has the revision of an earlier catalog that it asked for, and the newest.
+_EARLIER = "headroom.earlier_catalog"
+#: Problems that may lie in what that catalog does not have.
+_OF_ENTRIES = frozenset({"invalid-request", "not-found"})
 #: Streams of events that a process keeps open, each of which asks the database once a second.
 _MOST_WATCHERS = 100
 
@@ -136,6 +140,10 @@ async def snapshot_for(http: HttpRequest, asked: CatalogRequest) -> CatalogSnaps
     """
     organisation, found = organisation_of(caller(http)), shared(http)
     snapshot = await _catalog_for(found, asked, organisation)
+    if asked.catalog_revision is not None or asked.as_of is not None:
+        newest_catalog = await found.store.snapshot_of(organisation)
+        if snapshot.revision != newest_catalog.revision:
+            http.scope[_EARLIER] = snapshot.revision, newest_catalog.revision
     revision = asked.calibration_revision
     if asked.calibration == "published":
         return snapshot
@@ -165,6 +173,16 @@ async def snapshot_for(http: HttpRequest, asked: CatalogRequest) -> CatalogSnaps
             headers={"Retry-After": RETRY_AFTER_S},
         ) from None
     return found.book.taught(snapshot, reports)
+
+
+def in_its_catalog(http: HttpRequest, problem: Problem) -> Problem:
+    """A problem that says from which catalog, where that is an earlier one that was asked for."""
+    earlier = http.scope.get(_EARLIER)
+    if earlier is None or problem.slug not in _OF_ENTRIES:
+        return problem
+    asked, newest = earlier
+    detail = f"{problem.detail} (in revision {asked} of the catalog; the newest is {newest})"
+    return Problem(problem.slug, detail, problem.errors, problem.headers, problem.suggestions)
 
 
 async def _catalog_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from service.api.http.problems import Problem
 from service.api.http.worker_threads import beside
+from service.api.portal.learning import problem_page
 from service.core.errors import HeadroomError
 from service.estimation.progress import watched_by
 
+_log = logging.getLogger("headroom.access")
 _EVENTS = "text/event-stream"
 #: Seconds between looks at how far a search is, and after which a silent connection shows life.
 _LOOK_EVERY_S = 0.1
@@ -48,12 +51,12 @@ def wants_events(http: HttpRequest) -> bool:
 
 
 def watched(
-    http: HttpRequest, show: Callable[[], str], refused: Callable[[Problem], HTMLResponse]
+    http: HttpRequest, show: Callable[[], str], refused: Callable[[Problem], Response]
 ) -> Response:
     """The progress of a search as events, the last of which has the page.
 
     ``progress`` events have ``done_ratio``, and ``finished`` the ``status`` and ``html`` of the
-    page. A search that nobody waits for any more ends.
+    page, also where the search fails. One that nobody waits for any more ends.
     """
     watch = _Watch()
 
@@ -66,6 +69,12 @@ def watched(
             return HTMLResponse(await beside(http, shown))
         except Problem as problem:
             return refused(problem)
+        except _LeftError:
+            raise
+        except Exception:
+            # The stream has begun, so that no other layer could tell whoever watches.
+            _log.exception("a search failed", extra={"request_id": http.scope["request_id"]})
+            return problem_page(http, Problem("internal-error", "the fault has been logged"))
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_events(page(), watch), media_type=_EVENTS, headers=headers)

@@ -107,6 +107,24 @@ async def test_an_estimate_of_an_old_revision_has_the_same_bytes(kept, history):
     assert second.content == first.content
 
 
+async def test_what_an_earlier_catalog_does_not_have_is_refused_with_its_revision(kept, history):
+    older = await edited(kept, 76.0)
+    newer = await edited(kept, 77.0)
+    await kept.state.shared.store.refresh()
+    body = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-x1", "region": "SE"}
+    plain = await history.post("/v1/estimates/inference", json=body)
+    assert "revision" not in plain.json()["detail"]
+    asked = {**body, "catalog_revision": older}
+    answer = await history.post("/v1/estimates/inference", json=asked)
+    assert answer.status_code == 422
+    said = f" (in revision {older} of the catalog; the newest is {newer})"
+    assert answer.json() == {
+        **plain.json(),
+        "detail": plain.json()["detail"] + said,
+        "instance": answer.json()["instance"],
+    }
+
+
 @pytest.mark.parametrize("path", ["0", "999999999", "x", "-1", "1...999999999", "0...1", "a...b"])
 async def test_revisions_that_never_were(history, path):
     problem(await history.get(f"/v1/catalog/revisions/{path}"), 404)

@@ -44,6 +44,20 @@ async def test_what_is_refused_during_a_search_is_refused_in_its_last_event(clie
     assert page["html"] == plain.text
 
 
+async def test_a_search_that_fails_is_told_of_in_its_last_event(client, monkeypatch, caplog):
+    """The stream has begun by then, so that nothing else could tell."""
+
+    def fail(*_):
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("service.api.portal.pages._in_units", fail)
+    query = "/answer?recommend=true&model=llama-3.1-8b&region=SE"
+    name, page = read((await client.get(query, headers=EVENTS)).text)[-1]
+    assert (name, page["status"]) == ("finished", 500)
+    assert "has been logged" in page["html"]
+    assert [record.message for record in caplog.records if record.exc_info] == ["a search failed"]
+
+
 async def test_without_a_search_the_page_comes_as_it_is(client):
     answer = await client.get("/answer?model=llama-3.1-8b", headers=EVENTS)
     assert answer.headers["content-type"].startswith("text/html")
