@@ -89,6 +89,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "no_room_on_chip": ("chips", "tier"),
     "noise_is_spreading_only": ("noise", "site"),
     "noise_limit": ("noise.margin_db", "noise", "site"),
+    "implied_limits_left_out": ("limits", "choices"),
     "none_verified": ("choices",),
     "not_legal_advice": ("compliance", "rules", "sections"),
     "not_served": ("options",),

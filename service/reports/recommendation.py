@@ -161,7 +161,8 @@ def _figures(choice: Mapping[str, Any]) -> Table:
     latency, cost = estimate["latency"], estimate["cost"] or {}
     year = (estimate["impacts"] or {}).get("per_year") or {}
     # In places of one's own, what it costs to own it.
-    hourly = cost.get("rented") or cost.get("owned") or {}
+    owned = cost.get("owned") if choice["candidate"]["owned"] else None
+    hourly = cost.get("rented") or owned or {}
     asked = candidate_usd(choice["candidate"])
     rows = (
         *memory_rows(choice),

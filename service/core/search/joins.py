@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from service.core.deployment import Accelerator, Parallelism
+from service.core.elementwise import Number, minimum
 
 #: Classes of machines that stand by themselves: no network joins them as one of servers does.
 _BY_THEMSELVES = frozenset(("laptop", "phone", "soc-board", "mini-pc"))
+#: Those that stand on or beside a desk: several take requests side by side, and fast links reach no
+#: further than one.
+_DESKS = frozenset(("desktop", "workstation"))
 
 
 def joins(accelerator: Accelerator, layout: Parallelism) -> bool:
@@ -14,11 +18,23 @@ def joins(accelerator: Accelerator, layout: Parallelism) -> bool:
     if accelerator.platform.kind in _BY_THEMSELVES:
         group = max(group, layout.replica_accelerators)
         return bool(group <= accelerator.platform.accelerators_of_a_host)
-    return bool(group <= accelerator.scale_up_domain_accelerators)
+    return bool(group <= _fast_joined(accelerator))
 
 
-def joins_run(accelerator: Accelerator, layout: Parallelism) -> bool:
-    """Whether a run can be laid out so; nobody divides one among laptops or boards."""
-    if accelerator.platform.kind in _BY_THEMSELVES:
+def joins_run(accelerator: Accelerator, layout: Parallelism, *, desks_apart: bool = False) -> bool:
+    """Whether a run can be laid out so; nobody divides one among laptops or boards.
+
+    With ``desks_apart``, among workstations neither: they are one's own, and no cluster.
+    """
+    apart = _BY_THEMSELVES | (_DESKS if desks_apart else frozenset())
+    if accelerator.platform.kind in apart:
         return bool(layout.accelerator_count <= accelerator.platform.accelerators_of_a_host)
-    return bool(layout.tensor <= accelerator.scale_up_domain_accelerators)
+    return bool(layout.tensor <= _fast_joined(accelerator))
+
+
+def _fast_joined(accelerator: Accelerator) -> Number:
+    """Accelerators that fast links join [-]."""
+    joined = accelerator.scale_up_domain_accelerators
+    if accelerator.platform.kind in _DESKS:
+        return minimum(joined, accelerator.platform.accelerators_of_a_host)
+    return joined

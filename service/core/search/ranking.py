@@ -24,7 +24,7 @@ WEIGHT_SPREAD = 0.5
 #: Logarithms of scores closer than this are the same.
 _ALIKE = 1e-9
 #: Logarithms of a figure closer than this leave the choice to the other metrics.
-_NEAR_TIE = 0.02
+NEAR_TIE = 0.02
 #: Share of draws below which there is no clear winner.
 CLEAR_SHARE = 0.6
 
@@ -118,7 +118,7 @@ def least_first(
         Above zero for those that come after all others, whatever their figure.
     """
     best = np.nanmin(values) if np.isfinite(values).any() else np.nan
-    steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / _NEAR_TIE)
+    steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / NEAR_TIE)
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     later = np.zeros(len(values), dtype=np.intp) if last is None else last
@@ -137,7 +137,7 @@ def first_for(
 
     What is ``fastest`` for more accelerators has to be faster by more than its own error: of those
     within one standard error of the least time, known prices and the fewest accelerators come
-    first.
+    first, and of as many those that all work.
 
     Parameters
     ----------
@@ -162,8 +162,10 @@ def first_for(
         return least_first(values, order, last)
     best = int(np.nanargmin(values))
     error = np.log(max(float(np.nan_to_num(spreads[best, column], nan=1.0)), 1.0)) / Z_90
-    as_fast = values <= values[best] * np.exp(max(error, _NEAR_TIE))
-    by_time, fewest_first = least_first(values, order), least_first(held, order)
+    as_fast = values <= values[best] * np.exp(max(error, NEAR_TIE))
+    by_time = least_first(values, order)
+    working = order if last is None else order[np.argsort(last[order], kind="stable")]
+    fewest_first = least_first(held, working)
     unpriced = np.isnan(metrics[fewest_first, METRICS.index("cost")])
     fewest_first = fewest_first[np.argsort(unpriced, kind="stable")]
     return np.concatenate(
@@ -211,11 +213,12 @@ def last_for(
     """Whatever comes after all others for a priority, the highest last; None where nothing does.
 
     No saving of water is worth taking it from those who lack it, and no footprint is the lowest
-    that leaves out what stands idle for it.
+    that leaves out what stands idle for it. Of what is ``fastest`` with as many accelerators, those
+    come last of which some stand idle.
     """
     if priority == "lowest_water":
         return 2 * scarce.astype(np.intp) + idle
-    return idle.astype(np.intp) if priority == "lowest_carbon" else None
+    return idle.astype(np.intp) if priority in {"lowest_carbon", "fastest"} else None
 
 
 def factors(metrics: FloatArray, weights: FloatArray, least: FloatArray) -> FloatArray:
@@ -238,6 +241,7 @@ def robustness(
     weights: FloatArray,
     least: FloatArray,
     winner: int,
+    tie: float = _ALIKE,
 ) -> float:
     """Rank again with inputs drawn from their intervals and weights varied.
 
@@ -254,6 +258,8 @@ def robustness(
         As for the ranking itself.
     winner
         Row that is first with the values as they are.
+    tie
+        Logarithms of scores closer than this are the same [-].
 
     Returns
     -------
@@ -272,7 +278,7 @@ def robustness(
         drawn = burdens(varied, mixed / mixed.sum(), least)
         known = drawn[np.isfinite(drawn)]
         # What scores alike does not displace the choice.
-        wins += bool(not len(known) or drawn[winner] <= known.min() + _ALIKE)
+        wins += bool(not len(known) or drawn[winner] <= known.min() + tie)
     return wins / DRAWS
 
 

@@ -120,12 +120,16 @@ class TrainingVariant:
 
 @dataclass(frozen=True)
 class TrainingSpace:
-    """What is combined; layouts have their data-parallel ranks, so are of whole runs."""
+    """What is combined; layouts have their data-parallel ranks, so are of whole runs.
+
+    With ``desks_apart``, no run is divided among workstations.
+    """
 
     variants: Sequence[TrainingVariant]
     layouts: Sequence[Parallelism]
     accelerators: Sequence[TrainingAcceleratorOption]
     micro_batches: Sequence[int] = MICRO_BATCH_GRID
+    desks_apart: bool = False
 
     def trainable(self, variant_at: int) -> tuple[int, ...]:
         """Accelerators that train in a variant's formats."""
@@ -279,7 +283,9 @@ def evaluate_runs(
     layout = space.layouts[layout_at]
     sizes = _micro_batches(space, layout, demand)
     within = frozenset(
-        at for at, offer in enumerate(space.accelerators) if joins_run(offer.accelerator, layout)
+        at
+        for at, offer in enumerate(space.accelerators)
+        if joins_run(offer.accelerator, layout, desks_apart=space.desks_apart)
     )
     for variant_at, variant in enumerate(space.variants):
         if not variant.suits(layout, architecture.layer_count):

@@ -14,6 +14,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core import costs as cost
 from service.core.costs import Instance, Price, PriceKind
 from service.core.deployment import Accelerator, Parallelism, Region
+from service.core.elementwise import Number, minimum
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact, independent_sum, product, scale
 from service.core.years import HOURS_PER_YEAR
@@ -140,6 +141,8 @@ def resolve_prices(
     life_years: Interval,
     snapshot: CatalogSnapshot,
     memory_tiers_usd: Interval | None = None,
+    *,
+    trains: bool = False,
 ) -> Prices:
     """Prices from the request, else from the catalog.
 
@@ -148,8 +151,8 @@ def resolve_prices(
     asked
         What the caller says.
     accelerator, parallelism
-        What is rented or bought, and how many of it: an instance holds whole tensor-parallel
-        groups, if the provider has any that does.
+        What is rented or bought, and how many of it: an instance holds those that have to share a
+        machine, if the provider has any that does.
     region
         Where it runs.
     life_years
@@ -158,6 +161,8 @@ def resolve_prices(
         Has the instances.
     memory_tiers_usd
         Memory beside the machine, for each accelerator [USD].
+    trains
+        Whether it is a training run.
 
     Raises
     ------
@@ -166,8 +171,12 @@ def resolve_prices(
     """
     count = parallelism.accelerator_count
     host = float(accelerator.value.platform.accelerators_of_a_host)
-    group = parallelism.tensor
-    rental, warnings = _rental(snapshot, asked, accelerator.id, region, count, group, host)
+    group, of_what = parallelism.tensor, "tensor-parallel group"
+    if trains and run_shares(count, host) > group:
+        group, of_what = int(run_shares(count, host)), "run"
+    rental, warnings = _rental(
+        snapshot, asked, accelerator.id, region, count, (group, of_what), host
+    )
     own = purchase(asked, accelerator, count, region, snapshot, rented=rental is not None)
     if memory_tiers_usd is not None:
         # What stands idle has no use for it.
@@ -190,6 +199,14 @@ def resolve_prices(
         warnings=(*warnings, *own.warnings),
         entries=tuple(entries),
     )
+
+
+def run_shares(count: Number, host: Number) -> Number:
+    """Accelerators of a run that are taken to share a machine: all, or those of a host [-].
+
+    How fast they exchange gradients rests on the links within it.
+    """
+    return minimum(count, host)
 
 
 def costs(
@@ -309,13 +326,15 @@ def _rental(
     accelerator_id: str,
     region: Entry[Region],
     count: int,
-    group: int,
+    sharing: tuple[int, str],
     host: float,
 ) -> tuple[Rental | None, tuple[EstimateWarning, ...]]:
-    """What so many accelerators in groups are rented for, and what to say of it.
+    """What so many accelerators are rented for, and what to say of it.
 
-    A whole machine of the kind has as many as a ``host``.
+    ``sharing`` says how many of them have to share a machine, and what they make up; a whole
+    machine of the kind has as many as a ``host``.
     """
+    group, of_what = sharing
     warnings: list[EstimateWarning] = []
     name = asked.instance
     chosen = None if name is None else _named_instance(name, accelerator_id, snapshot)
@@ -326,8 +345,8 @@ def _rental(
     offers = (chosen,) if chosen else _offers(snapshot, accelerator_id, region)
     if chosen is not None and chosen.value.accelerators < min(group, count):
         message = (
-            f"tensor-parallel groups of {group} span several {chosen.id} instances, which have "
-            f"{chosen.value.accelerators} accelerators each"
+            f"{group} accelerators of a {of_what} have to share a machine, and {chosen.id} has "
+            f"{chosen.value.accelerators}: the figures hold where links as fast join several"
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
     held = whole_groups([offer.value.accelerators for offer in offers], group)
@@ -363,9 +382,9 @@ def _rental(
     warnings += age_warnings(offer, price, kind, snapshot)
     if chosen is None and offer.value.accelerators < min(group, host):
         message = (
-            f"{group} accelerators of a tensor-parallel group have to share a machine, and of "
-            f"machines with more than {offer.value.accelerators} no price is listed: the price is "
-            f"that of {offer.id} as often; ask the provider whether a machine has as many"
+            f"{group} accelerators of a {of_what} have to share a machine, and of machines with "
+            f"more than {offer.value.accelerators} no price is listed: the price is that of "
+            f"{offer.id} as often; ask the provider whether a machine has as many"
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)

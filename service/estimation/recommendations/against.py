@@ -63,19 +63,19 @@ def held_against_plan(
         return [choice | {"against": None} for choice in choices]
     return [
         choice
-        | {
-            "against": None
-            if choice["estimate"] is plan
-            else _against(to, choice["estimate"], plan, places)
-        }
+        | {"against": None if choice["estimate"] is plan else _against(to, choice, plan, places)}
         for choice in choices
     ]
 
 
 def _against(
-    to: Literal["baseline", "cheapest"], estimate: Written, plan: Written, places: Places
+    to: Literal["baseline", "cheapest"], choice: Written, plan: Written, places: Places
 ) -> Against:
+    estimate = choice["estimate"]
     ratios = {name: _ratio(_at(estimate, path), _at(plan, path)) for name, path in places.items()}
+    if choice["candidate"]["metrics"]["cost"] is None:
+        # What it would cost to own is no price where it can only be rented.
+        ratios["cost"] = None
     counts = estimate["deployment"], plan["deployment"]
     found: AgainstRatios = {
         "cost": ratios["cost"],

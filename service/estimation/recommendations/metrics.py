@@ -22,7 +22,7 @@ _WH_PER_KWH = 1000.0
 class MetricRows:
     """What configurations are compared by before they stand anywhere, one row each.
 
-    ``tensor`` is the size of tensor-parallel groups, ``filled`` the share of memory filled beyond
+    ``sharing`` are those that have to share a machine, ``filled`` the share of memory filled beyond
     the target of headroom [-], ``seconds`` the time that counts [s]; energy of IT equipment and
     accelerator time are those of a unit of work [Wh, h]. ``*_spread`` is the ratio of the upper
     end of an interval to its value [-].
@@ -30,7 +30,7 @@ class MetricRows:
 
     offer: NDArray[np.intp]
     accelerators: FloatArray
-    tensor: NDArray[np.intp]
+    sharing: NDArray[np.intp]
     filled: FloatArray
     memory_spread: FloatArray
     seconds: FloatArray
@@ -119,7 +119,8 @@ def metrics_in_places(
         rows.seconds_spread,
         _spread(impacts["carbon_g"]),
         _spread(impacts["stressed_l"]),
-        np.ones(len(rows.offer)),
+        # A price is what it is, but not how long it is paid for.
+        rows.accelerator_hours_spread,
         _spread(impacts["facility_kwh"]),
     )
     return totals, np.column_stack(metrics), np.column_stack(spreads)

@@ -202,7 +202,7 @@ def _in_least_places(
             found.usd_per_hour[mine] = metered + prices.owned(some.offer, some.accelerators)[0]
         else:
             found.usd_per_hour[mine] = prices.usd_per_hour(
-                prices.rents[place], some.offer, some.accelerators, some.tensor
+                prices.rents[place], some.offer, some.accelerators, some.sharing
             )
     return found
 

@@ -418,7 +418,7 @@ def _paid_for(
     """
     if group.own:
         return context.prices.owned(rows.offer, rows.accelerators)
-    return context.prices.rented(group.rents, rows.offer, rows.accelerators, rows.tensor)
+    return context.prices.rented(group.rents, rows.offer, rows.accelerators, rows.sharing)
 
 
 def _by_model(
@@ -472,7 +472,7 @@ def _unbeaten_at_any_price(metrics: MetricRows) -> NDArray[np.bool_]:
             metrics.accelerator_hours,
             metrics.accelerator_hours / metrics.accelerators,
             metrics.accelerators,
-            metrics.tensor,
+            metrics.sharing,
         )
     )
     found = np.zeros(len(columns), dtype=bool)

@@ -15,6 +15,7 @@ from service.core.explanation import EstimateWarning
 from service.core.search.ranking import (
     CLEAR_SHARE,
     DRAWS,
+    NEAR_TIE,
     factors,
     first_for,
     last_for,
@@ -269,6 +270,8 @@ class RankedCandidates:
             weights,
             self.least,
             winner,
+            # Near-ties in its one metric leave a choice to the others.
+            *(() if metric is None else (NEAR_TIE,)),
         )
         clear = share_ratio >= CLEAR_SHARE
         told = _how_steady(share_ratio, clear=clear)

@@ -224,6 +224,7 @@ def estimate_metrics(
     kind: WorkloadKind,
     candidate: Written,
     offer: int,
+    sharing: float,
     headroom_ratio: float,
     estimate: Written,
     time_s: tuple[float, float],
@@ -237,6 +238,8 @@ def estimate_metrics(
         Says how much memory left free is as good as any more.
     candidate, offer
         What was estimated, and the position of its accelerator.
+    sharing
+        Accelerators that have to share a machine [-].
     headroom_ratio
         Share of memory left free [-].
     estimate
@@ -257,7 +260,7 @@ def estimate_metrics(
     return MetricRows(
         offer=column(offer),
         accelerators=column(float(candidate["accelerator_count"])),
-        tensor=column(candidate["parallelism"]["tensor"]),
+        sharing=column(sharing),
         filled=column(1.0 - min(headroom_ratio, kind.headroom_target_ratio)),
         memory_spread=spread(estimate["memory"]["total_bytes"]),
         seconds=column(time_s[0]),

@@ -328,7 +328,7 @@ def _place_figures(
         price = (
             context.prices.owned(*args)
             if group.own
-            else context.prices.rented(group.rents, *args, metrics.tensor)
+            else context.prices.rented(group.rents, *args, metrics.sharing)
         )
         fixed[:, group.regions] = price[0][:, np.newaxis]
     return found | _costs(context.prices, table, runs, kept, fixed, found["facility_energy_kwh"])

@@ -135,6 +135,7 @@ def training_estimate(
         figures.infrastructure.hardware_life_years,
         snapshot,
         tier_price_usd(memory),
+        trains=True,
     )
     rules = None
     if request.compliance is not None:

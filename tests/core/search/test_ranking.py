@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from service.core.search.ranking import (
+    NEAR_TIE,
     burdens,
     factors,
     first_for,
@@ -133,6 +134,25 @@ def test_robust_choices_hold_in_most_draws_and_alike_ones_err_together():
     assert 0.4 < apart < 0.75
     assert together == 1.0
     assert robustness(metrics[:1], spreads[:1], np.array([0]), weights, LEAST, 0) == 1.0
+
+
+def test_a_near_tie_does_not_displace_a_choice():
+    """What is one per cent cheaper on the same hardware leaves the choice to the other metrics."""
+    metrics = np.ones((2, len(METRICS)))
+    metrics[0, METRICS.index("cost")] = 1.01
+    spreads, weights = np.full_like(metrics, 1.5), of(cost=1.0)
+    drawn = (metrics, spreads, np.array([0, 0]), weights, LEAST, 0)
+    assert robustness(*drawn) == 0.0
+    assert robustness(*drawn, NEAR_TIE) == 1.0
+
+
+def test_of_as_many_accelerators_those_that_all_work_are_fastest():
+    metrics = np.ones((3, len(METRICS)))
+    metrics[:, METRICS.index("energy")] = (1.0, 2.0, 3.0)
+    held, idle = np.array([16.0, 16.0, 8.0]), np.array([True, False, False])
+    order, spreads = np.arange(3), np.full_like(metrics, 1.5)
+    last = last_for("fastest", np.zeros(3, dtype=bool), idle)
+    assert first_for("fastest", metrics, spreads, held, order, last).tolist() == [2, 1, 0]
 
 
 @given(TABLES, st.floats(1.05, 2.0))

@@ -103,6 +103,9 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
         at
         for at, one in enumerate(offers)
         if one.accelerator.scale_up_domain_accelerators >= layout.tensor
+        # Cards of desks share a group within one of them, whatever a server joins.
+        if one.accelerator.platform.kind not in {"desktop", "workstation"}
+        or one.accelerator.platform.accelerators_of_a_host >= layout.tensor
     }
     powered = {
         at
@@ -873,6 +876,25 @@ def test_without_a_plan_the_cheapest_choice_is_what_others_are_held_against(pack
     assert answer["baseline"] is None
     for choice in answer["choices"]:
         assert (choice["against"] is None) == ("cheapest" in choice["priorities"])
+
+
+def test_what_it_costs_to_own_is_not_held_against_a_rent(packaged_snapshot):
+    """Nobody lists a rent of B200 at Google: that would have been 11 × cheaper than renting."""
+    accelerators = ["nvidia-h100-sxm-80gb", "nvidia-b200-sxm-180gb"]
+    search = {"accelerators": accelerators, "regions": ["gcp/us-west1", "gcp/europe-north1"]}
+    body = {
+        "model": "llama-3.1-70b",
+        "workload": {"input_tokens": 6000, "output_tokens": 200, "requests_per_s": 10},
+        "limits": {"ttft_s": 1.0, "tpot_s": 0.05},
+        "search": search,
+    }
+    request = RecommendationRequest.model_validate(body)
+    choices = recommendation_answer(request, packaged_snapshot)["choices"]
+    unpriced = [one for one in choices if one["candidate"]["usd_per_hour"] is None]
+    assert unpriced
+    for choice in unpriced:
+        assert choice["against"]["ratios"]["cost"] is None
+        assert "cheaper" not in choice["against"]["in_words"]
 
 
 def test_a_plan_that_cannot_be_estimated_says_where_it_is_wrong(packaged_snapshot):

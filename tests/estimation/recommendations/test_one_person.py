@@ -9,6 +9,10 @@ from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.recommendations.training.recommend import training_recommendation_answer
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.training.estimate import training_estimate
+from service.estimation.training.requests import EstimateTrainingRequest
 
 ALONE = {"input_tokens": 500, "output_tokens": 300, "concurrency": 1}
 
@@ -63,6 +67,75 @@ def test_no_model_is_divided_among_laptops(packaged_snapshot):
     for one in (*answer["front"], *(choice["candidate"] for choice in answer["choices"])):
         layout = one["parallelism"]
         assert layout["tensor"] * layout["pipeline"] * layout["expert"] == 1
+
+
+def test_no_run_is_divided_among_workstations(packaged_snapshot):
+    def found(**search):
+        body = {
+            "model": "llama-3.1-8b",
+            "training": {"tokens": 5e7, "sequence_length": 2048, "methods": ["lora", "full"]},
+            "search": {
+                "accelerators": ["nvidia-rtx-pro-6000-blackwell-max-q-96gb"],
+                "regions": ["country/US"],
+                **search,
+            },
+            "include": ["front"],
+        }
+        asked = TrainingRecommendationRequest.model_validate(body)
+        return training_recommendation_answer(asked, packaged_snapshot)
+
+    mine = found(where="workstation")
+    assert mine["choices"]
+    assert max(one["accelerator_count"] for one in mine["front"]) <= 4
+    # Where nobody says that they stand on desks, they may be servers' cards. Groups that exchange
+    # activations stay within a machine all the same.
+    joined = found()
+    assert max(one["accelerator_count"] for one in joined["front"]) > 4
+    assert max(one["parallelism"]["tensor"] for one in joined["front"]) <= 4
+
+
+def test_a_run_takes_machines_not_single_cards(packaged_snapshot):
+    """What one accelerator each is rented for is no price of eight that exchange gradients."""
+    run = {
+        "model": "llama-3.1-8b",
+        "accelerator": "b200",
+        "accelerator_count": 8,
+        "parallelism": {"data": 8},
+        "region": "verda/FIN-01",
+        "training": {"sequence_length": 4096, "zero_stage": 1},
+    }
+
+    def told(**changes):
+        asked = EstimateTrainingRequest.model_validate(run | changes)
+        found = training_estimate(asked, packaged_snapshot)["warnings"]
+        return {one["code"]: one["message"] for one in found}
+
+    assert "8 accelerators of a run have to share" in told()["instance_divides_group"]
+    alone = told(accelerator_count=1, parallelism={}, training={"sequence_length": 4096})
+    assert "instance_divides_group" not in alone
+    assert "instance_divides_group" not in told(region="aws/us-east-1", accelerator="h100-sxm")
+
+
+def test_where_nothing_keeps_what_a_kind_implies_choices_are_told_without(packaged_snapshot):
+    def found(**limits):
+        body = {
+            "model": "qwen3-32b",
+            "workload": {"input_tokens": 2000, "output_tokens": 600, "concurrency": 1},
+            "limits": limits,
+            "search": {"accelerators": ["rtx-5090", "rtx-4090"], "where": "workstation"},
+        }
+        return recommendation_answer(RecommendationRequest.model_validate(body), packaged_snapshot)
+
+    answer = found()
+    (told,) = [one for one in answer["warnings"] if one["code"] == "implied_limits_left_out"]
+    assert "limits.ttft_s of 0.15 s" in told["message"]
+    assert answer["implied"] == []
+    assert answer["choices"][0]["candidate"]["ttft_s"] > 0.15
+    # A limit that was sent stays one, and what is nearest to it is told.
+    sent = found(ttft_s=0.15)
+    assert not sent["choices"]
+    assert sent["least_violating"]
+    assert "implied_limits_left_out" not in {one["code"] for one in sent["warnings"]}
 
 
 def test_files_are_taken_as_they_are_published(packaged_snapshot):

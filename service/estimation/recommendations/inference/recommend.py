@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.explanation import EstimateWarning
 from service.core.performance.kernels import met_activations
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
@@ -48,8 +49,7 @@ def recommendation_answer(
     Rejected
         If the request refers to unknown things, or asks for a kind that is decided elsewhere.
     """
-    search = resolve_search(request, snapshot)
-    found = search_candidates(search)
+    request, search, found, warnings = _searched(request, snapshot)
     placed = found.placed
     subject = Subject(
         units=UNITS,
@@ -77,7 +77,7 @@ def recommendation_answer(
         found,
         subject,
         Plan(baseline, INFERENCE_PLACES, compared_figures),
-        [],
+        warnings,
         snapshot,
         implied_limits(request, search),
         detail,
@@ -85,6 +85,35 @@ def recommendation_answer(
     by_rate = search.demand.requests_per_s is not None
     answer["searched"]["reserve_ratio"] = search.demand.reserve_ratio if by_rate else None
     return answer
+
+
+def _searched(
+    request: RecommendationRequest, snapshot: CatalogSnapshot
+) -> tuple[
+    RecommendationRequest, ResolvedSearch, SearchResult[InferenceCandidates], list[EstimateWarning]
+]:
+    """What was searched and found, and what to say of it.
+
+    Without the times that the kind of workload asks for, where nothing keeps them and they alone
+    stand in the way: nobody sent them.
+    """
+    search = resolve_search(request, snapshot)
+    found = search_candidates(search)
+    times = [one for one in implied_limits(request, search) if one["unit"] == "s"]
+    if len(found.placed.row) or not times:
+        return request, search, found, []
+    limits = request.limits.model_copy(update={"implied": False})
+    freed = request.model_copy(update={"limits": limits})
+    without = resolve_search(freed, snapshot)
+    found_without = search_candidates(without)
+    if not len(found_without.placed.row):
+        return request, search, found, []
+    told = " and ".join(f"{one['field']} of {one['value']:g} s" for one in times)
+    message = (
+        f"nothing keeps what {search.kind.name} asks for ({told}), so that the choices are those "
+        "without: give limits of your own to hold them to"
+    )
+    return freed, without, found_without, [EstimateWarning("implied_limits_left_out", message)]
 
 
 def implied_limits(request: RecommendationRequest, search: ResolvedSearch) -> list[ImpliedLimit]:

@@ -80,7 +80,7 @@ def _table(rows: InferenceCandidates, at: int, search: ResolvedSearch) -> Candid
         MetricRows(
             offer=rows.offer,
             accelerators=rows.accelerators,
-            tensor=tensor[rows.layout],
+            sharing=tensor[rows.layout],
             filled=1.0 - np.minimum(rows.headroom_ratio, search.kind.headroom_target_ratio),
             memory_spread=rows.memory_spread_ratio,
             seconds=latency_metric(rows, search),

@@ -73,6 +73,7 @@ def verified(
         search.kind,
         candidate,
         offer,
+        candidate["parallelism"]["tensor"],
         free,
         estimate,
         (time["value"], time["high"]),

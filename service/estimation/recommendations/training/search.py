@@ -12,6 +12,7 @@ from service.core.search.progress import part_of
 from service.core.search.rows import LeftOut
 from service.core.search.training_candidates import TrainingCandidates, training_candidates
 from service.core.search.workloads import METRICS, Metric
+from service.estimation.costs.estimate import run_shares
 from service.estimation.progress import watcher
 from service.estimation.recommendations.candidate_sets import CandidateTable
 from service.estimation.recommendations.limit_tables import RUN_LIMITS
@@ -65,11 +66,15 @@ def run_table(rows: TrainingCandidates, at: int, search: ResolvedTrainingSearch)
     """Runs of the model at a position, as limits and comparisons see them."""
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
     site = search.context.site
+    hosts = np.array(
+        [one.value.platform.accelerators_of_a_host for one in search.context.accelerators]
+    )
+    together = run_shares(rows.accelerators, hosts[rows.offer])
     return CandidateTable(
         MetricRows(
             offer=rows.offer,
             accelerators=rows.accelerators,
-            tensor=tensor[rows.layout],
+            sharing=np.maximum(tensor[rows.layout], together).astype(np.intp),
             filled=1.0 - np.minimum(rows.headroom_ratio, search.kind.headroom_target_ratio),
             memory_spread=rows.memory_spread_ratio,
             seconds=rows.wall_s,

@@ -194,6 +194,7 @@ def resolve_training_search(
                     if all(map(recipes.divides, layout.kinds - {"data"}))
                 ),
                 options,
+                desks_apart="workstation" in (context.sites.where or ()),
             )
             for model in models
         ),

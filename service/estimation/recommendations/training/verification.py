@@ -8,6 +8,7 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training.settings import Place
 from service.core.performance.training.run import SECONDS_PER_DAY
+from service.estimation.costs.estimate import run_shares
 from service.estimation.inference.echo import power_limit
 from service.estimation.launching.answers import RunStart
 from service.estimation.launching.training import run_start_of
@@ -66,14 +67,18 @@ def verified_run(
         **prices_told(estimate, candidate),
     }
     time_s = (days["value"] * SECONDS_PER_DAY, days["high"] * SECONDS_PER_DAY)
-    metrics = estimate_metrics(search.kind, candidate, offer, free, estimate, time_s, work)
+    accelerator = search.context.accelerators[offer]
+    host = accelerator.value.platform.accelerators_of_a_host
+    together = float(run_shares(candidate["accelerator_count"], host))
+    sharing = max(candidate["parallelism"]["tensor"], together)
+    metrics = estimate_metrics(search.kind, candidate, offer, sharing, free, estimate, time_s, work)
     return verified_estimate(
         asked,
         estimate,
         limits,
         figures,
         metrics,
-        search.context.accelerators[offer],
+        accelerator,
         lambda: {"start": _start(estimate["deployment"], candidate, offer, search, snapshot)},
     )
 
