@@ -219,10 +219,14 @@ class EngineStart(Stated):
     """Words, of which {model} stands for the model's name, {file} for a file of its weights."""
     images: NotRequired[dict[str, str]]
     """Container images of their publishers, by the vendor of the accelerators."""
+    entrypoint: NotRequired[bool]
+    """Whether an image runs the first word of the command by itself."""
     sharing: NotRequired[EngineSharing]
     port: int
     flags: dict[str, Any]
     """How each setting is told to it: a flag, one that stands alone, or one for some values."""
+    always: NotRequired[list[str]]
+    """Degrees that are told even where they are one."""
     fixed: NotRequired[list[str]]
     source: str
 
@@ -253,9 +257,13 @@ class EngineStartsTraining(Stated):
     """Words, of which {machines}, {ranks} and {accelerators} stand for numbers."""
     flags: dict[str, Any]
     """How each setting is told to it: a flag, or words for some values."""
+    environment: NotRequired[dict[str, Any]]
+    """What stands before the command, likewise."""
     alone: NotRequired[EngineStartsAlone]
     file: NotRequired[EngineConfigurationFile]
     fixed: NotRequired[list[str]]
+    several: NotRequired[str]
+    """What a run on several machines takes, of which {machines} stands for their number."""
     notes: NotRequired[list[str]]
     source: str
 

@@ -96,11 +96,12 @@ def start_of(
     file = _file(checkpoint, weights)
     if needs_file:
         notes.append(f"{file} is the model in {weights}: fetch a published one, or convert it")
+    always = frozenset(told.get("always", ()))
     names = {"model": checkpoint, "file": file}
     base = [word.format(**names) for word in told["command"]]
     fixed = (*sharing.get("words", ()), *told.get("fixed", ()))
-    words = [*base, *_words(flags, settings), *fixed]
-    one = [*base, *_words(flags, settings | {"data": layout.joined_copies}), *fixed]
+    words = [*base, *_words(flags, settings, always), *fixed]
+    one = [*base, *_words(flags, settings | {"data": layout.joined_copies}, always), *fixed]
     return {
         "engine": engine.id,
         "command": shlex.join(words),
@@ -109,7 +110,7 @@ def start_of(
         else manifest(
             image,
             told["port"],
-            one,
+            {"args": one[1:]} if told.get("entrypoint", False) else {"command": one},
             replica,
             layout.data // layout.joined_copies,
             accelerator.vendor,
@@ -200,11 +201,15 @@ def _context(workload: Mapping[str, Any], most: Sequence[float]) -> int:
     return max(usual, int(min(tokens, *most)))
 
 
-def _words(flags: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[str]:
-    """Flags and their values, in the catalog's order."""
+def _words(
+    flags: Mapping[str, Any], settings: Mapping[str, Any], always: frozenset[str]
+) -> Iterator[str]:
+    """Flags and their values, in the catalog's order; degrees of one only where they are told."""
     for name, flag in flags.items():
         value = settings.get(name)
-        if value is None or value is False or (name in _DEGREES and value <= 1):
+        if value is None or value is False:
+            continue
+        if name in _DEGREES and value <= 1 and name not in always:
             continue
         if isinstance(flag, str):
             yield flag

@@ -23,14 +23,20 @@ _NAME = "llm"
 
 
 def manifest(
-    image: str, port: int, words: Sequence[str], accelerators: int, replicas: int, vendor: str
+    image: str,
+    port: int,
+    runs: Mapping[str, Sequence[str]],
+    accelerators: int,
+    replicas: int,
+    vendor: str,
 ) -> str | None:
     """A deployment with a service before it, as YAML; None for accelerators of other vendors.
 
     Parameters
     ----------
-    image, port, words
-        What runs, where it listens, and how it is started.
+    image, port, runs
+        What runs, where it listens, and how it is started: by a ``command``, or by ``args`` of
+        what the image runs itself.
     accelerators, replicas
         Accelerators of a replica, and how many replicas.
     vendor
@@ -42,7 +48,7 @@ def manifest(
     container: dict[str, Any] = {
         "name": _NAME,
         "image": image,
-        "command": list(words),
+        **{name: list(words) for name, words in runs.items()},
         "ports": [{"containerPort": port}],
         "env": [
             {

@@ -48,6 +48,9 @@ _NAMED: Mapping[str, str] = MappingProxyType(
     }
 )
 
+#: What a run on several machines takes, where a framework has no launcher of its own.
+_SEVERAL = "run it on each of {machines} machines, with the address of the first"
+
 
 def run_start_of(
     framework: str,
@@ -108,7 +111,12 @@ def _start(engine: Entry[Engine], settings: Mapping[str, Any]) -> RunStart:
     if alone is not None and settings["accelerators"] == 1:
         told = {**told, **alone, "flags": {**told["flags"], **alone["flags"]}}
     names = {name: str(settings[name]) for name in ("machines", "ranks", "accelerators")}
-    words = [word.format(**names) for word in told["command"]]
+    environment = [
+        word
+        for name, flag in told.get("environment", {}).items()
+        for word in _words(flag, settings[name], False)
+    ]
+    words = [*environment, *(word.format(**names) for word in told["command"])]
     flags: Mapping[str, Any] = told["flags"]
     entries: Mapping[str, str] = told["file"]["entries"] if "file" in told else {}
     for name, flag in flags.items():
@@ -122,9 +130,7 @@ def _start(engine: Entry[Engine], settings: Mapping[str, Any]) -> RunStart:
         and not (name in flags and _can_tell(flags[name], settings[name]))
     ]
     if settings["machines"] > 1:
-        notes.append(
-            f"run it on each of {settings['machines']} machines, with the address of the first"
-        )
+        notes.append(told.get("several", _SEVERAL).format(**names))
     return {
         "engine": engine.id,
         "command": shlex.join(words),
@@ -176,6 +182,7 @@ def _settings(
         "gradient_dtype": training["gradient_dtype"],
         "activation_checkpointing": training["activation_checkpointing"],
         "zero_stage": training["zero_stage"],
+        "groups_of_whole_weights": layout["tensor"] * layout["context"] > 1 and not fully_sharded,
         "sequence_parallel": training["sequence_parallel"] and layout["tensor"] > 1,
         "weights": run["precision"]["weights"],
         "fp8_recipe": training.get("fp8_recipe"),
@@ -187,14 +194,15 @@ def _settings(
 
 
 def _pipeline_layout(layers: int, stages: int, predictions: int) -> str | None:
-    """Which layers a stage has where the last has some that predict further ahead.
+    """Which layers a stage has, where they fill no stages alike or the last predicts ahead.
 
     References
     ----------
     NVIDIA/Megatron-LM megatron/training/arguments.py, --pipeline-model-parallel-layout, 2025
     (embedding, transformer layers, multi-token prediction and loss as E, t, m and L)
     """
-    if not predictions or stages == 1:
+    alike = layers % stages == 0 or (layers + 2) % stages == 0
+    if stages == 1 or (alike and not predictions):
         return None
     counts = trained_layer_counts(layers + predictions, stages, predictions)
     decoders = (*counts[:-1], counts[-1] - predictions)

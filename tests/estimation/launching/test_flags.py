@@ -10,27 +10,17 @@ from tests.estimation.launching.test_start import started, told
 #: Starts processes of PyTorch, whatever these run.
 TORCHRUN = {"--nnodes", "--nproc-per-node"}
 #: Flags of engines whose packages need a driver or are none of Python's, listed by hand: those of
-#: trtllm-serve as at its commit 00209af, those of Megatron-LM as its users start it. They hold a
-#: new flag of ours to a second look, and are no proof that the engine takes it.
+#: trtllm-serve as at its commit 00209af. They hold a new flag of ours to a second look, and are no
+#: proof that the engine takes it.
 DOCUMENTED = {
     "tensorrt-llm": "--host --tp_size --pp_size --ep_size --max_seq_len --max_batch_size "
     "--max_num_tokens --kv_cache_free_gpu_memory_fraction",
-    "megatron-lm": "--tensor-model-parallel-size --pipeline-model-parallel-size "
-    "--num-virtual-stages-per-pipeline-rank --account-for-embedding-in-pipeline-split "
-    "--account-for-loss-in-pipeline-split --context-parallel-size --expert-model-parallel-size "
-    "--sequence-parallel --use-distributed-optimizer --micro-batch-size --global-batch-size "
-    "--seq-length --train-samples --recompute-granularity --recompute-method "
-    "--recompute-num-layers --fp8-format --fp8-recipe --use-megatron-fsdp "
-    "--data-parallel-sharding-strategy --optimizer --bf16 --mtp-num-layers "
-    "--pipeline-model-parallel-layout --grad-reduce-in-bf16",
     "llama.cpp": "--model --ctx-size --parallel --cache-type-k --cache-type-v --n-gpu-layers",
-    "tgi": "--model-id --num-shard --max-total-tokens --cuda-memory-fraction "
-    "--max-concurrent-requests --max-batch-prefill-tokens --kv-cache-dtype --quantize "
-    "--cuda-graphs",
     "torchtune": "--nnodes --nproc_per_node --config",
 }
-#: What some of these take: tensorrt_llm/commands/serve.py at commit 00209af, and common/arg.cpp of
-#: llama.cpp at commit 145b628.
+#: What flags of engines take that no package tells: tensorrt_llm/commands/serve.py at commit
+#: 00209af, common/arg.cpp of llama.cpp at commit 145b628, megatron/training/arguments.py of
+#: Megatron-LM at commit 000c4ac, launcher/src/main.rs of Text Generation Inference at 009c4e0.
 _CACHES = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 DOCUMENTED_VALUES = {
     "tensorrt-llm": dict.fromkeys(
@@ -47,6 +37,52 @@ DOCUMENTED_VALUES = {
     | {"--kv_cache_free_gpu_memory_fraction": "number", "--host": "text"},
     "llama.cpp": {"--cache-type-k": _CACHES, "--cache-type-v": _CACHES}
     | dict.fromkeys(("--ctx-size", "--parallel", "--n-gpu-layers"), "integer"),
+    "megatron-lm": dict.fromkeys(
+        [
+            *("--tensor-model-parallel-size", "--pipeline-model-parallel-size"),
+            *("--num-virtual-stages-per-pipeline-rank", "--context-parallel-size"),
+            *("--expert-model-parallel-size", "--micro-batch-size", "--global-batch-size"),
+            *("--seq-length", "--train-samples", "--recompute-num-layers", "--mtp-num-layers"),
+        ],
+        "integer",
+    )
+    | dict.fromkeys(
+        [
+            *("--sequence-parallel", "--use-distributed-optimizer", "--use-megatron-fsdp"),
+            *("--overlap-grad-reduce", "--overlap-param-gather", "--grad-reduce-in-bf16"),
+            *("--no-gradient-accumulation-fusion", "--account-for-embedding-in-pipeline-split"),
+            *("--account-for-loss-in-pipeline-split", "--bf16"),
+        ],
+        "switch",
+    )
+    | {
+        "--pipeline-model-parallel-layout": "text",
+        "--recompute-granularity": ["full", "selective"],
+        "--recompute-method": ["uniform", "block"],
+        "--fp8-format": ["e4m3", "hybrid"],
+        "--fp8-recipe": ["tensorwise", "delayed", "mxfp8", "blockwise", "custom"],
+        "--data-parallel-sharding-strategy": [
+            *("no_shard", "optim", "optim_grads", "optim_grads_params"),
+        ],
+        "--ckpt-format": ["torch", "torch_dist", "zarr", "torch_dcp", "fsdp_dtensor"],
+        "--optimizer": ["adam", "sgd"],
+    },
+    "tgi": dict.fromkeys(
+        [
+            *("--num-shard", "--max-total-tokens", "--max-concurrent-requests"),
+            *("--max-batch-prefill-tokens", "--cuda-graphs", "--port"),
+        ],
+        "integer",
+    )
+    | {
+        "--model-id": "text",
+        "--cuda-memory-fraction": "number",
+        "--kv-cache-dtype": ["fp8_e4m3fn", "fp8_e5m2"],
+        "--quantize": [
+            *("awq", "compressed-tensors", "eetq", "exl2", "gptq", "marlin", "bitsandbytes"),
+            *("bitsandbytes-nf4", "bitsandbytes-fp4", "fp8"),
+        ],
+    },
 }
 #: Engines that are started as another one is.
 ALIKE = {"peft": "transformers"}
@@ -73,7 +109,8 @@ def test_every_flag_is_one_of_the_engines_own(packaged_snapshot):
     parsers = listed()
     for engine, way, document in ways_to_start(packaged_snapshot):
         one = ALIKE.get(engine, engine)
-        known = set(DOCUMENTED[one].split() if one in DOCUMENTED else parsers[one]["flags"])
+        known = set(DOCUMENTED[one].split() if one in DOCUMENTED else ())
+        known |= DOCUMENTED_VALUES.get(one, {}).keys() | set(parsers.get(one, {}).get("flags", ()))
         said = {part: value for part, value in document.items() if part != "notes"}
         assert flags_in(said) - known - TORCHRUN == set(), (engine, way)
         assert flags_in(said), engine
@@ -118,9 +155,10 @@ def test_every_value_is_of_the_kind_that_the_engines_parser_takes(packaged_snaps
                 checked.add((engine, flag))
                 assert takes(kinds[flag], value), (engine, flag, value, kinds[flag])
     assert {engine for engine, _ in checked} >= {
-        *("vllm", "sglang", "tensorrt-llm", "llama.cpp", "torchtitan", "peft", "transformers")
+        *("vllm", "sglang", "tensorrt-llm", "llama.cpp", "torchtitan", "peft", "transformers"),
+        *("megatron-lm", "tgi", "lmdeploy", "deepspeed"),
     }
-    assert len(checked) > 40
+    assert len(checked) > 80
 
 
 def test_lists_say_which_release_they_are_of():

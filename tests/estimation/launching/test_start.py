@@ -22,6 +22,9 @@ ASKED = {
 }
 
 
+TGI = {"engine": "tgi"}
+
+
 def started(snapshot, machine=None, vendor="NVIDIA", shipped="bf16", longest=131_072, **changes):
     estimate = inference_estimate(InferenceRequest.model_validate(ASKED | changes), snapshot)
     deployment = estimate["deployment"]
@@ -185,6 +188,19 @@ def test_the_image_is_that_of_the_accelerators_vendor(packaged_snapshot):
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "rocm/vllm"
     assert list(container["resources"]["limits"]) == ["amd.com/gpu"]
+
+
+def test_an_image_that_has_to_set_itself_up_is_given_arguments(packaged_snapshot):
+    """Its entry point activates the program's environment, and it listens on 80 unless told."""
+    start = started(packaged_snapshot, accelerator_count=1, parallelism=None, serving=TGI)
+    flags = told(start["command"])
+    # Without a number, it divides a model among all accelerators that it sees.
+    assert (flags["--num-shard"], flags["--port"]) == ("1", "3000")
+    deployment, service = yaml.safe_load_all(start["kubernetes"])
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "command" not in container
+    assert container["args"] == shlex.split(start["command"])[1:]
+    assert service["spec"]["ports"][0]["targetPort"] == 3000
 
 
 def test_the_manifest_runs_one_replica_a_pod(packaged_snapshot):

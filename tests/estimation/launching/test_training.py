@@ -81,6 +81,43 @@ def test_megatron_divides_405b_as_was_published(packaged_snapshot):
     assert not [note for note in start["notes"] if note.startswith("set ")]
 
 
+def test_megatron_is_refused_nothing_that_its_arguments_ask_for(packaged_snapshot):
+    """What validate_args of Megatron-LM asserts of groups that share work, and of its own FSDP."""
+    asked = {"zero_stage": 1, "activation_checkpointing": "selective"}
+    split = {"parallelism": {"data": 4, "tensor": 4}}
+    shared = started(packaged_snapshot, "megatron-lm", 16, training=asked, **split)["command"]
+    assert shared.startswith("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun ")
+    assert "--overlap-grad-reduce --overlap-param-gather" in shared
+    assert "--recompute-granularity selective" in shared
+    sharded = started(packaged_snapshot, "megatron-lm", 16, training={"zero_stage": 3}, **split)
+    flags = told(sharded["command"])
+    assert sharded["command"].startswith("torchrun ")
+    assert flags["--ckpt-format"] == "fsdp_dtensor"
+    assert "--no-gradient-accumulation-fusion" in flags
+    # 61 layers fill 16 stages no more evenly with the embedding and the loss.
+    uneven = started(
+        packaged_snapshot,
+        "megatron-lm",
+        64,
+        layers=61,
+        model="deepseek-ai/DeepSeek-V3",
+        accelerator_count=256,
+        parallelism={"data": 16, "pipeline": 16, "expert": 16},
+        training={"zero_stage": 1, "gradient_accumulation_steps": 16},
+    )
+    layout = told(uneven["command"])["--pipeline-model-parallel-layout"]
+    assert (layout.count("t"), layout.count("|"), layout[0], layout[-1]) == (61, 15, "E", "L")
+    operators = asked | {"activation_checkpointing": "selective-operators"}
+    notes = started(packaged_snapshot, "megatron-lm", 16, training=operators)["notes"]
+    assert any(note.startswith("set what is recomputed") for note in notes)
+
+
+def test_a_launcher_of_its_own_starts_all_machines(packaged_snapshot):
+    start = started(packaged_snapshot, "deepspeed", 32, training={"zero_stage": 2})
+    assert any(note.startswith("name the 2 machines in /job/hostfile") for note in start["notes"])
+    assert not any("run it on each" in note for note in start["notes"])
+
+
 def test_deepspeed_reads_its_configuration(packaged_snapshot):
     start = started(
         packaged_snapshot,
