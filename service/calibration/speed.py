@@ -284,7 +284,12 @@ def _estimated(
         figures["served_s"] = exact(0.0)
     calibration = PerformanceCalibration(
         hardware_efficiency(figures),
-        from_figures(EngineOverhead, figures),
+        from_figures(
+            EngineOverhead,
+            figures,
+            batched_expert_models=known.batched_expert_models,
+            stepwise_state_models=known.stepwise_state_models,
+        ),
         setup.calibration.power,
         "",
         True,

@@ -35,11 +35,13 @@ from service.core.performance.calibration import (
 )
 from service.core.performance.release_kernels import (
     attends_on_vectors,
+    batched_experts,
     is_weight_only,
     loaded_reads,
     loops_experts,
     prompt_layer_kernel_count,
     rereads_heads,
+    stepwise_states,
     unrouted_below_bits,
     widened_from_rows,
 )
@@ -218,7 +220,13 @@ def _calibration(
     return Calibration(
         performance=PerformanceCalibration(
             hardware=hardware_efficiency(figures),
-            engine=from_figures(EngineOverhead, figures, core_time_ratio=core_time_ratio),
+            engine=from_figures(
+                EngineOverhead,
+                figures,
+                core_time_ratio=core_time_ratio,
+                batched_expert_models=batched_experts(engine),
+                stepwise_state_models=stepwise_states(engine),
+            ),
             power=power,
             source=", ".join(pairs or (part.entries[-1] for part in parts if part.entries)),
             measured=not warnings,

@@ -119,7 +119,9 @@ class EngineOverhead:
     requests in the engine's own process adds ``served_s`` to each step; a script that hands them
     over has none. What a step computes is handed to the other ranks of tensor parallelism in
     ``ranks_s`` each, and a step with prompts starts by another program or path in ``prompts_s``.
-    Decoding attends to ``bucket_ratio`` times as many tokens as there are.
+    Decoding attends to ``bucket_ratio`` times as many tokens as there are. All experts of
+    ``batched_expert_models`` multiply all tokens in one product each, where weights have 16 bits;
+    states of ``stepwise_state_models`` are carried on operation by operation.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -164,6 +166,8 @@ class EngineOverhead:
     loaded_bits: float = field(default=0.0, metadata=ALIKE)
     loading_lane_count: float = field(default=0.0, metadata=ALIKE)
     cycle_read_bytes: float = field(default=0.0, metadata=FIGURE)
+    batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
+    stepwise_state_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
 
     @property
     def waited_ratio(self) -> Number:

@@ -292,7 +292,13 @@ def widened_whole(item: MatrixProduct, engine: EngineOverhead) -> bool:
 
 def is_unrouted(item: MatrixProduct, engine: EngineOverhead) -> bool:
     """Whether each expert of an engine multiplies all tokens."""
-    return item.experts > 0 and item.weight_bits < engine.unrouted_below_bits
+    narrow = item.weight_bits < engine.unrouted_below_bits
+    return item.experts > 0 and (narrow or is_batched(item, engine))
+
+
+def is_batched(item: MatrixProduct, engine: EngineOverhead) -> bool:
+    """Whether experts of an engine are one batch of matrices that multiply all tokens."""
+    return item.weight_bits >= 16.0 and item.model_type in engine.batched_expert_models
 
 
 @cache

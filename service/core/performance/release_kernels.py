@@ -242,6 +242,44 @@ UNROUTED = (
     ),
 )
 
+
+@dataclass(frozen=True, slots=True)
+class ReferenceCode:
+    """Model types of which an engine runs what Transformers' own code does, for want of kernels.
+
+    Experts of 16 bit that are one batch of matrices multiply all tokens, whatever was chosen
+    (``batched_experts``). States are carried on operation by operation (``stepwise_states``).
+    """
+
+    engine: str
+    batched_experts: frozenset[str]
+    stepwise_states: frozenset[str]
+    source: str
+
+
+#: Where an engine has no kernels for a model that it serves.
+REFERENCE_CODE = (
+    ReferenceCode(
+        "optimum-habana",
+        frozenset({"gpt_oss"}),
+        frozenset({"falcon_mamba"}),
+        "Optimum Habana, modeling_gpt_oss.py, 2025: GaudiGptOssExperts repeats tokens for all "
+        "experts; modeling_falcon_mamba.py, 2025: the mixer is Transformers', a graph a layer",
+    ),
+)
+#: Kernels of a layer of states that is computed step by step, with one token: 3 products, 9 of the
+#: convolution over the last tokens, 21 of norms, 3 of steps' sizes, 12 that make states discrete, 7
+#: that carry them on and read them, 8 of norm and sum around the layer (Transformers, 2024,
+#: FalconMambaMixer.slow_forward).
+_STEPWISE_KERNELS = 63
+#: Those of a layer of attention with fused norms and rotations: 7 products, 4 norms and rotations,
+#: 2 that write caches, 5 of attention, 2 of the activation, and 2 sums (Optimum Habana, 2025).
+_FUSED_LAYER_KERNELS = 22
+#: Time between kernels of a layer of stepwise states over that of a layer of fused kernels [-].
+STEPWISE_RATIO = _STEPWISE_KERNELS / _FUSED_LAYER_KERNELS
+
+_NONE: frozenset[str] = frozenset()
+
 #: Launches that wait for a stream at most before the host waits, too: about a thousand, for each
 #: stream (NVIDIA developer forums, CUDA stream are blocked when launch lots of kernels, 2018).
 PENDING_LAUNCHES = 1000.0
@@ -358,6 +396,16 @@ def _drives(interface: str, backend: str | None) -> bool:
 def holds_widened(release: str) -> bool:
     """Whether a release holds a buffer for the largest matrix that it widens whole."""
     return any(one.held and one.by(release) for one in WHOLE_DEQUANTISATIONS)
+
+
+def batched_experts(engine: str) -> frozenset[str]:
+    """Model types whose experts of 16 bit all multiply all tokens with an engine."""
+    return next((one.batched_experts for one in REFERENCE_CODE if one.engine == engine), _NONE)
+
+
+def stepwise_states(engine: str) -> frozenset[str]:
+    """Model types whose states an engine carries on operation by operation."""
+    return next((one.stepwise_states for one in REFERENCE_CODE if one.engine == engine), _NONE)
 
 
 def unrouted_below_bits(engine: str) -> float:

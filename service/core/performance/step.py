@@ -23,12 +23,14 @@ from service.core.performance.products import (
     ProductCost,
     WorkSizes,
     expert_products,
+    is_batched,
     is_unrouted,
     padded_rows,
     product_costs,
     widened_whole,
     work_sizes,
 )
+from service.core.performance.release_kernels import STEPWISE_RATIO
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import RankWork
 
@@ -286,7 +288,7 @@ def _rank_steps(
     narrow_layers = 0.0 if on_host else _narrow_expert_layers(work, engine)
     narrowing_s = hardware.narrow_experts_s * narrow_layers
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
-    layers_s = engine.layer_s * engine.layer_ratio * work.layers * issued_ratio
+    layers_s = engine.layer_s * engine.layer_ratio * _fused_layers(work, engine) * issued_ratio
     return RankSteps(
         work=work,
         context_ranks=parallelism.context,
@@ -303,7 +305,7 @@ def _rank_steps(
         overhead_s=(engine.step_s + engine.served_s + engine.ranks_s * (parallelism.tensor - 1.0))
         * engine.waited_ratio
         + layers_s
-        + engine.expert_s * (0.0 if on_host else work.held_experts)
+        + engine.expert_s * (0.0 if on_host else _looped_experts(work, engine))
         + narrowing_s,
         narrowing_s=narrowing_s,
         sequence_s=engine.sequence_s * engine.waited_ratio,
@@ -351,6 +353,18 @@ def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
         return 0.0
     widened = sum(item.calls for item in work.products if widened_whole(item, engine))
     return engine.prompt_layer_kernel_count * work.layers + widened
+
+
+def _fused_layers(work: RankWork, engine: EngineOverhead) -> float:
+    """Layers of fused kernels that have as many kernels as all layers."""
+    stepwise = work.model_type in engine.stepwise_state_models
+    return work.layers + (STEPWISE_RATIO - 1.0) * work.state_layers * stepwise
+
+
+def _looped_experts(work: RankWork, engine: EngineOverhead) -> float:
+    """Experts that an engine may loop over: one a layer where all are one product."""
+    batched = any(is_batched(item, engine) for item in work.products if item.experts)
+    return work.routed_layers if batched else work.held_experts
 
 
 def _narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:

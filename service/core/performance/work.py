@@ -46,7 +46,7 @@ class MatrixProduct:
     ``weight_bits`` are those of a stored element; ``expert_elements`` is the size of one routed
     expert's matrix on this rank, zero of other products. Matrices of a ``widened_whole`` format may
     be written in 16 bit before they multiply, those of ``super_blocks`` take many operations to
-    unpack. Each is equal to itself alone.
+    unpack. Experts are those of a ``model_type``. Each is equal to itself alone.
     """
 
     calls: float
@@ -65,6 +65,7 @@ class MatrixProduct:
     widened_whole: bool = False
     super_blocks: bool = False
     tensor_class: TensorClass = TensorClass.OTHER
+    model_type: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,9 +77,10 @@ class RankWork:
     ``encoder`` is the work on what an encoder reads, once for each request, ``images`` that on the
     patches of its images, ``audio`` that on the positions of its audio. ``held_experts`` are the
     routed experts of all layers on the rank, ``launches_ratio`` the kernels of a layer beside those
-    of one with 16-bit weights. Between products a token moves ``elementwise_bytes_per_token``
-    where kernels are fused, and ``unfused_bytes_per_token`` where every operation is one. A token
-    that is told is chosen from ``chosen_from`` entries of the vocabulary, on every rank.
+    of one with 16-bit weights; ``state_layers`` carry on states, as models of a ``model_type`` do.
+    Between products a token moves ``elementwise_bytes_per_token`` where kernels are fused, and
+    ``unfused_bytes_per_token`` where every operation is one. A token that is told is chosen from
+    ``chosen_from`` entries of the vocabulary, on every rank.
     """
 
     layers: int
@@ -97,6 +99,8 @@ class RankWork:
     held_experts: float = 0.0
     launches_ratio: float = 1.0
     chosen_from: int = 0
+    state_layers: int = 0
+    model_type: str = ""
     encoder: RankWork | None = None
     images: RankWork | None = None
     audio: RankWork | None = None
@@ -152,11 +156,15 @@ def rank_work(
     held_experts = 0.0
     state_bytes = 0.0
     state_flops = 0.0
+    state_layers = 0
     for group in architecture.groups:
         heads = kv_heads(group)
         moe = group.feed_forward if isinstance(group.feed_forward, MixtureOfExperts) else None
         products += [
-            _product(tensor, group.count, precision.weights, parallelism, heads, moe)
+            _product(
+                *(tensor, group.count, precision.weights, parallelism, heads, moe),
+                architecture.model_type,
+            )
             for tensor in group.tensors
             if tensor.is_matrix and tensor not in group.features_read
         ]
@@ -175,6 +183,7 @@ def rank_work(
         mixer = group.mixer
         if isinstance(mixer, StateMixer):
             share = max(1.0, min(parallelism.tensor, mixer.heads))
+            state_layers += group.count
             state_bytes += (
                 group.count
                 * 2.0  # read and written back every step
@@ -220,6 +229,8 @@ def rank_work(
         held_experts=held_experts,
         launches_ratio=launches_ratio(precision.weights),
         chosen_from=0 if head is None else architecture.vocab_size,
+        state_layers=state_layers,
+        model_type=architecture.model_type,
         encoder=_encoder_work(architecture, precision, parallelism),
         images=_image_work(architecture, precision, parallelism),
         audio=_audio_work(architecture, precision, parallelism),
@@ -346,6 +357,7 @@ def _product(
     parallelism: Parallelism,
     kv_head_count: int,
     moe: MixtureOfExperts | None,
+    model_type: str = "",
 ) -> MatrixProduct:
     copies, rows, columns = rank_shape(tensor, parallelism, kv_head_count)
     bits = weights.bits(tensor.tensor_class)
@@ -370,6 +382,7 @@ def _product(
         widened_whole=weights.widened_whole,
         super_blocks=weights.super_blocks,
         tensor_class=tensor.tensor_class,
+        model_type=model_type,
     )
 
 

@@ -22,12 +22,14 @@ from service.core.performance.kernels import (
 from service.core.performance.products import expected_highest, padded_rows
 from service.core.performance.release_kernels import (
     attends_on_vectors,
+    batched_experts,
     holds_widened,
     is_weight_only,
     loaded_reads,
     loops_experts,
     prompt_layer_kernel_count,
     rereads_heads,
+    stepwise_states,
     unrouted_below_bits,
     widened_from_rows,
 )
@@ -204,6 +206,12 @@ def test_weight_only_engines_multiply_16_bit_activations():
 def test_quantised_experts_are_not_routed_where_the_table_says():
     assert unrouted_below_bits("optimum-habana") == 16.0
     assert unrouted_below_bits("vllm") == 0.0
+
+
+def test_models_run_as_their_own_code_does_where_an_engine_has_no_kernels_for_them():
+    assert batched_experts("optimum-habana") == {"gpt_oss"}
+    assert stepwise_states("optimum-habana") == {"falcon_mamba"}
+    assert not batched_experts("vllm") | stepwise_states("vllm")
 
 
 def test_kernels_of_prompts_are_those_that_somebody_counted():

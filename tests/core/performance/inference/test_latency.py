@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.core.architecture.config import parse_config
 from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.replica import overlapping_stages
+from service.core.performance.release_kernels import STEPWISE_RATIO
 from service.core.performance.step import step_time
 from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
@@ -53,6 +55,19 @@ def test_ideal_decode_of_one_sequence_reads_every_weight_once():
     # Norms and activations add well under one percent.
     assert step.memory_bytes == pytest.approx(weights, rel=0.01)
     assert step.work_s == pytest.approx(weights / 3.35e12, rel=0.01)
+
+
+MAMBA = {
+    "model_type": "falcon_mamba",
+    "hidden_size": 4096,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 64,
+    "state_size": 16,
+    "conv_kernel": 4,
+    "time_step_rank": 256,
+    "vocab_size": 65024,
+    "tie_word_embeddings": False,
+}
 
 
 def with_engine(**figures):
@@ -328,6 +343,41 @@ def test_experts_that_are_not_routed_are_all_read_and_multiply_every_token():
     assert wide == step()
     assert narrow.flops - wide.flops == pytest.approx(6.0 * flops)
     assert narrow.memory_bytes - wide.memory_bytes == pytest.approx(6.0 * weights, rel=1e-3)
+
+
+def test_experts_in_one_batch_are_all_read_and_none_is_waited_for():
+    chosen = deployment("mixtral-8x7b")
+    one = StepLoad(0.0, 0.0, 0.0, 1.0, 0.0)
+
+    def step(weights="bf16", models=frozenset({"mixtral"})):
+        precision = replace(chosen.precision, weights=NUMBER_FORMATS[weights])
+        work = rank_work(chosen.architecture, precision, chosen.parallelism)
+        engine = with_engine(batched_expert_models=models, expert_s=1e-5)
+        return work, step_time(work, one, H100, chosen.parallelism, engine)
+
+    work, batched = step()
+    _, routed = step(models=frozenset({"other"}))
+    weights = sum(item.weight_bytes * item.calls for item in work.products if item.experts)
+    assert batched.memory_bytes - routed.memory_bytes == pytest.approx(6.0 * weights, rel=1e-3)
+    # One product of eight experts takes as long to be issued as one expert.
+    assert routed.overhead_s - batched.overhead_s == pytest.approx(7e-5 * work.layers)
+    # In fewer bits they are not a batch of matrices.
+    assert step("fp8")[1] == step("fp8", frozenset({"other"}))[1]
+
+
+def test_states_that_are_carried_on_step_by_step_wait_for_more_kernels():
+    chosen = deployment()
+    mamba = parse_config(MAMBA)
+    work = rank_work(mamba, chosen.precision, Parallelism())
+    one = StepLoad(0.0, 0.0, 0.0, 1.0, 0.0)
+
+    def overhead_s(*models):
+        engine = with_engine(stepwise_state_models=frozenset(models))
+        return step_time(work, one, H100, Parallelism(), engine).overhead_s
+
+    more_s = (STEPWISE_RATIO - 1.0) * CALIBRATION.engine.layer_s * work.state_layers
+    assert work.state_layers == work.layers
+    assert overhead_s(work.model_type) - overhead_s("other") == pytest.approx(more_s)
 
 
 def test_experts_that_are_not_routed_narrow_activations_one_by_one():
