@@ -11,7 +11,7 @@ from service.core.format_lists import ANY_FORMAT, WIDTHS, FormatList
 #: Settings of training that frameworks differ in where nobody says, beside the format of gradients.
 UNTOLD = (
     *("activation_checkpointing", "fused_kernels", "cross_entropy"),
-    *("lora_targets", "adapter_dropout", "master_weights", "optimizer_state_dtype"),
+    *("lora_targets", "adapter_dropout", "dropout", "master_weights", "optimizer_state_dtype"),
 )
 #: The same of settings that depend on how a model is divided.
 UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")

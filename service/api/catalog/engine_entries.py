@@ -146,6 +146,8 @@ class UnlessTold(Stated):
     """Matrices that get an adapter: of these those that the model has."""
     adapter_dropout: NotRequired[bool]
     """Whether what goes into adapters is dropped at random."""
+    dropout: NotRequired[bool]
+    """Whether it trains with dropout; as the model's configuration says if left out."""
     master_weights: NotRequired[bool]
     """Whether it keeps a 32-bit copy of weights of 16 bits."""
     optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]

@@ -15,6 +15,10 @@ from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.explanation import EstimateWarning
 from service.core.number_formats import NumberFormat
 
+#: Where training has dropout: on attention's weights, and on what a layer's parts add to the
+#: residual stream.
+DropoutSite: TypeAlias = Literal["attention", "residual"]
+
 
 class Span(Enum):
     """Which earlier tokens an attention layer sees."""
@@ -289,7 +293,9 @@ class ModelArchitecture:
     reranking). ``made_for`` is what its publisher trained it for. ``prediction_layers`` are those
     of multi-token prediction that its checkpoint has beside the ``groups``; of the layers in
     ``groups`` the last ``trained_predictions`` are such, and pass the head once more each.
-    ``warnings`` says what the parser was not sure about.
+    ``dropout`` is where its configuration has dropout in training. With ``caps_scores`` and
+    ``caps_logits`` attention's scores and logits go through a hyperbolic tangent. ``warnings`` says
+    what the parser was not sure about.
     """
 
     model_type: str
@@ -311,6 +317,9 @@ class ModelArchitecture:
     images: ImageEncoder | None = None
     encoder: Encoder | None = None
     audio: AudioEncoder | None = None
+    dropout: frozenset[DropoutSite] = frozenset()
+    caps_scores: bool = False
+    caps_logits: bool = False
     warnings: tuple[EstimateWarning, ...] = field(default=())
 
     @cached_property

@@ -31,6 +31,7 @@ class TrainingSettings(AskedSettings):
 
     activation_checkpointing: Checkpointing
     adapter_dropout: bool
+    dropout: bool
     cross_entropy: CrossEntropy
     fused_kernels: bool
     lora_targets: list[str]

@@ -217,8 +217,11 @@ class TrainingSettingsRequest(Request):
     """Whether norms and gated activations are fused, by a compiler or by hand; if null, as the
     framework does unless told otherwise: not in Transformers, PEFT, Axolotl, LLaMA-Factory, LitGPT,
     torchtune and torchtitan."""
-    dropout: bool = False
-    """Whether dropout is used, which stores its masks."""
+    dropout: bool | None = None
+    """Whether there is dropout, which stores its masks: where the model's configuration has it, or
+    of attention's weights and of both results of a layer if it has none. If null, as the framework
+    does: what the configuration says, but none in torchtitan, torchtune, LitGPT, MaxText, FMS-FSDP,
+    llm.c and LLM.Q."""
     cross_entropy: CrossEntropy | None = None
     """plain keeps logits in 32 bit, half-precision computes the whole loss in 16 bit, compiled
     keeps logits and their gradients in 16 bit, chunked logits in 16 bit and a part of them in

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Precision
 from service.core.explanation import EstimateWarning
@@ -66,6 +66,8 @@ TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
 _COMPUTED = (*TRAINABLE, "int8", "nvfp4")
 _QUANTISED_BASE = "bnb-nf4"
 _HALF_BITS = 16.0
+#: Where there is dropout by request in models whose configurations have none.
+_ALL_DROPOUT: frozenset[DropoutSite] = frozenset(get_args(DropoutSite))
 _NOT_PREDICTING = "prediction_layers_left_out"
 
 
@@ -149,7 +151,7 @@ def resolve_training(
     parallelism = resolve_parallelism(asked, request.accelerator_count, architecture, problems)
     if architecture is not None and parallelism is not None:
         training = laid_out(training, recipes, architecture, parallelism)
-    settings = training_settings(training, release.generation, recipes)
+    settings = training_settings(training, release.generation, recipes, architecture)
     if architecture is not None:
         if architecture.encoder is not None:
             problems.add("/model", f"training of {architecture.model_type} models is not estimated")
@@ -205,16 +207,21 @@ def resolve_training(
 
 
 def training_settings(
-    asked: TrainingSettingsRequest, generation: str | None, recipes: Recipes
+    asked: TrainingSettingsRequest,
+    generation: str | None,
+    recipes: Recipes,
+    architecture: ModelArchitecture | None,
 ) -> TrainingSettings:
     """The core's value of settings that are filled in.
 
-    With the framework's generation, and what it recomputes.
+    With the framework's generation, what it recomputes, and where the model has dropout.
     """
+    dropout = (None if architecture is None else architecture.dropout) or _ALL_DROPOUT
     return valued(
         TrainingSettings,
         asked,
         framework_generation=generation,
+        dropout=dropout if asked.dropout else frozenset(),
         recomputes_last_product=recipes.recomputes_last_product,
         usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe),
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype or USUAL_STATES],

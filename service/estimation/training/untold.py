@@ -54,6 +54,9 @@ def _unless_told(
     """
     if name == "optimizer_state_dtype":
         return str(recipes.unless_told.get(name, USUAL_STATES))
+    if name == "dropout":
+        stated = architecture is not None and bool(architecture.dropout)
+        return bool(recipes.unless_told.get(name, stated))
     found: bool | str | tuple[str, ...] = recipes.unless_told.get(name, getattr(_USUAL, name))
     if isinstance(found, tuple) and architecture is not None:
         names = matrix_names(architecture)

@@ -15,7 +15,7 @@ UNSAID: Mapping[str, tuple[str, ...]] = {
     "training": (
         *("framework_version", "fp8_recipe", "attention", "lora_targets", "cross_entropy"),
         *("gradient_dtype", "gradient_sum_dtype", "prediction_layers", "fused_kernels"),
-        *("adapter_dropout", "master_weights", "optimizer_state_dtype"),
+        *("adapter_dropout", "dropout", "master_weights", "optimizer_state_dtype"),
         *("expert_dispatch", "expert_overlap_ratio"),
     ),
 }

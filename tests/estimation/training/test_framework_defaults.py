@@ -196,3 +196,48 @@ def test_memory_without_a_framework_is_less_certain(settings, packaged_snapshot)
         return memory.total_bytes.high / memory.total_bytes.low
 
     assert width("default") > 1.1 * width("torchtitan")
+
+
+@pytest.mark.parametrize(
+    ("framework", "model", "sites"),
+    [
+        ("transformers", "google-bert/bert-base-uncased", {"attention", "residual"}),
+        ("peft", "openai-community/gpt2", {"attention", "residual"}),
+        ("transformers", "facebook/opt-1.3b", {"residual"}),
+        ("transformers", "microsoft/phi-2", {"residual"}),
+        ("transformers", "bigcode/starcoder2-3b", {"attention", "residual"}),
+        ("transformers", "meta-llama/Llama-3.1-8B", set()),
+        ("litgpt", "microsoft/phi-2", set()),
+        ("torchtitan", "openai-community/gpt2", set()),
+        ("default", "facebook/opt-1.3b", {"residual"}),
+    ],
+)
+def test_models_have_the_dropout_of_their_configurations_where_frameworks_read_them(
+    settings, framework, model, sites
+):
+    resolved, told = settings(framework, model)
+    assert resolved.setup.settings.dropout == sites
+    assert told["dropout"] is bool(sites)
+    again, _ = settings(framework, model, dropout=told["dropout"])
+    assert again.setup.settings.dropout == sites
+
+
+def test_dropout_on_request_is_everywhere_where_a_configuration_has_none(settings):
+    resolved, told = settings("torchtitan", dropout=True)
+    assert resolved.setup.settings.dropout == {"attention", "residual"}
+    assert told["dropout"] is True
+    without, _ = settings("transformers", "facebook/opt-1.3b", dropout=False)
+    assert not without.setup.settings.dropout
+
+
+def test_gradients_stay_through_the_next_step_where_pytorch_sets_them_to_zero(settings):
+    def late(version):
+        resolved, _ = settings("transformers", framework_version=version, master_weights=False)
+        setup = resolved.setup
+        memory = training_memory(
+            setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
+        )
+        return memory.moments.late_bytes
+
+    assert late("2022") == 0.0
+    assert late("2023-11") > 15e9

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from service.core.architecture.config.dropout import dropout_of
 from service.core.architecture.config.fields import (
     MAX_LAYERS,
     MAX_POSITIONS,
@@ -113,6 +114,9 @@ def assemble(family: Family, fields: Fields, model_type: str) -> ModelArchitectu
         other=family.extra_tensors(fields),
         causal=family.causal and not _sees_both_ways(fields),
         generates=family.head,
+        dropout=dropout_of(fields),
+        caps_scores=fields.is_above_zero("attn_logit_softcapping"),
+        caps_logits=fields.is_above_zero("final_logit_softcapping"),
     )
 
 

@@ -84,6 +84,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 #: Sections whose keys some families nest (DBRX, MPT).
 _NESTED_ALIASES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "attn_pdrop": (("attn_config", "attn_pdrop"),),
     "num_key_value_heads": (("attn_config", "kv_n_heads"),),
     "intermediate_size": (("ffn_config", "ffn_hidden_size"),),
     "num_experts": (("ffn_config", "moe_num_experts"),),
@@ -226,6 +227,11 @@ class Fields:
         if not 0 < value <= maximum:  # type: ignore[operator]  # a number by the line above
             raise self.fault(name, f"must be above 0 and at most {maximum:g}")
         return float(value)  # type: ignore[arg-type]
+
+    def is_above_zero(self, name: str) -> bool:
+        """Whether a key holds a number above zero; what it holds otherwise does not matter."""
+        value = self._find(name)[1]
+        return type(value) in (int, float) and value > 0  # type: ignore[operator]  # by its type
 
     def array(self, name: str, length: int | None = None) -> Sequence[object] | None:
         """A list, or None where it is absent or null.

@@ -38,15 +38,11 @@ from service.core.memory.training.adapters import (
     kept_beside,
     kept_of_input,
 )
+from service.core.memory.training.scores import MASK_BYTES, score_bytes
 from service.core.memory.training.settings import TrainingSettings
 
 HALF_BYTES = 2.0  # an activation in 16 bit, also where products run in 8
-_MASK = 1.0  # bytes of an element of a dropout mask
 _WIDE = 4.0  # bytes of an element kept in 32 bit by unfused norms and statistics
-
-#: Results of softmax and dropout that are stored per head and pair of tokens, beside a mask.
-#: Source: Korthikanti et al., 2022, section 4.1 (5·a·s²·b in 16 bit).
-_SCORE_RESULTS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +73,15 @@ class LayerMaking:
     ``joint_projections`` queries, keys and values come from one matrix, whose adapter has one
     input, and of whose result values remain a part; with ``repeated_heads`` keys and values are
     there once for each head of queries that reads them. Of inputs of matrices that are trained
-    ``input_bytes`` an element are kept, if not what the activation has.
+    ``input_bytes`` an element are kept, if not what the activation has. With ``wide_scores`` the
+    softmax of attention that is not fused is computed in 32 bit.
     """
 
     quantised_input_bytes: float = 0.0
     joint_projections: bool = False
     repeated_heads: bool = False
     input_bytes: float | None = None
+    wide_scores: bool = False
 
 
 _PLAIN = LayerMaking()
@@ -135,7 +133,8 @@ def _group_savings(
     )
     norms = _norms_bytes(group, hidden, settings, width) * undivided
     adapters = _adapter_bytes(group, parallelism, settings, making, width)
-    everything = mixer + part + norms + adapters
+    shared = _shared_input_bytes(group, hidden, undivided, settings, making, width)
+    everything = mixer + part + norms + adapters - shared
     if not settings.trains:
         # Nothing stays for a backward pass: one part of a layer at a time holds its results.
         everything = max(mixer, part) + norms
@@ -145,7 +144,10 @@ def _group_savings(
     residual = width * hidden * undivided
     scores = 0.0
     if settings.attention == "eager" and isinstance(group.mixer, Attention | LatentAttention):
-        scores = (_SCORE_RESULTS * width + _MASK) * group.mixer.query_heads / ranks
+        each = score_bytes(
+            settings, width, wide=making.wide_scores, capped=architecture.caps_scores
+        )
+        scores = each * group.mixer.query_heads / ranks
     if not settings.trains:
         return LayerSavings(group.count, 0.0, 0.0, everything + residual + gathered / 2.0, scores)
     match settings.activation_checkpointing:
@@ -197,7 +199,7 @@ def _input_elements(group: LayerGroup, hidden: float, parallelism: Parallelism) 
         if part is None:
             continue
         chosen = part.experts_per_token if isinstance(part, MixtureOfExperts) else 1
-        elements += hidden
+        elements += 0.0 if elements and _is_parallel(group, hidden) else hidden
         for tensor in _writing(part.tensors):
             rows = rank_shape(tensor, parallelism, heads)[1]
             elements += rows * (chosen if tensor.shard is Shard.EXPERT_ROW else 1)
@@ -264,8 +266,8 @@ def _mixer_bytes(
     if input_width != width:
         # Attention keeps what it puts out, and the product after it the narrowed input.
         kept += _attended_bytes(group, ranks, input_width)
-    if settings.dropout:
-        kept += _MASK * hidden * undivided
+    if "residual" in settings.dropout:
+        kept += MASK_BYTES * hidden * undivided
     return kept, width * (inner + hidden * undivided)
 
 
@@ -311,8 +313,8 @@ def _feed_forward_bytes(
         products = (2.0 if part.gated else 1.0) * (
             chosen * part.expert_intermediate_size + part.shared_intermediate_size / ranks
         )
-    if settings.dropout:
-        kept += _MASK * hidden * undivided
+    if "residual" in settings.dropout:
+        kept += MASK_BYTES * hidden * undivided
     return kept, width * (products + hidden * undivided)
 
 
@@ -352,6 +354,29 @@ def _norms_bytes(
         else:
             kept += (_WIDE + (width if is_trained_whole(norm, settings) else 0.0)) * hidden
     return kept
+
+
+def _is_parallel(group: LayerGroup, hidden: float) -> bool:
+    """Whether both parts of a layer read what one norm makes (GPT-J, Phi, Falcon, Cohere)."""
+    widths = [norm.output_features for norm in group.norms if not norm.name.endswith(".bias")]
+    both = group.mixer is not None and group.feed_forward is not None
+    return both and widths == [hidden]
+
+
+def _shared_input_bytes(
+    group: LayerGroup,
+    hidden: float,
+    undivided: float,
+    settings: TrainingSettings,
+    making: LayerMaking,
+    width: float,
+) -> float:
+    """Bytes per token of an input that both parts of a layer keep, and that is there once."""
+    if group.mixer is None or group.feed_forward is None or not _is_parallel(group, hidden):
+        return 0.0
+    each = _input_width(settings, making, width)
+    parts = (group.mixer.tensors, group.feed_forward.tensors)
+    return undivided * min(_input_bytes(_reading(part), hidden, settings, each) for part in parts)
 
 
 def _input_bytes(

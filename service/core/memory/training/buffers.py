@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.core.deployment import Deployment, Parallelism
+from service.core.elementwise import Number, minimum
 from service.core.memory.training.activations import HALF_BYTES, gathered_bytes_per_token
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import TrainingSettings
@@ -97,11 +98,12 @@ def logits_bytes(
     settings: TrainingSettings,
     framework: FrameworkRuntime,
     state: StageState,
-) -> tuple[float, float]:
+    tokens: Number,
+) -> tuple[Number, float]:
     """Bytes per token of logits and their gradients, and bytes that do not depend on tokens.
 
     Models that embed sequences have none. Where the loss goes by parts, the gradient of the matrix
-    that makes logits is summed up while they are there.
+    that makes logits is summed up while they are there. A tangent that caps them keeps its results.
 
     References
     ----------
@@ -123,18 +125,27 @@ def logits_bytes(
             chunk * _FULL if settings.cross_entropy in ("chunked", "fused") else 0.0
         )
     head = state.head_elements * settings.gradient_bytes
+    capped = result_bytes(deployment) if deployment.architecture.caps_logits else 0.0
     match settings.cross_entropy:
         case "plain":
-            return heads * vocabulary * framework.bytes_per_logit + gathered, 0.0
+            each = _plain_bytes(framework, tokens) + capped
+            return heads * vocabulary * each + gathered, 0.0
         case "half-precision":
             # Logits, their shifted copy, log-probabilities and the gradient.
-            return heads * vocabulary * 4.0 * _HALF + gathered, 0.0
+            return heads * vocabulary * (4.0 * _HALF + capped) + gathered, 0.0
         case "compiled":
             # Logits and their gradient; what is in 32 bit never leaves the kernel.
             return heads * vocabulary * 2.0 * _HALF + gathered, 0.0
         case "chunked":
             # All logits in 16 bit; a part at a time goes through 32 bit, and its gradient.
-            each = _FULL if settings.fused_kernels else framework.bytes_per_logit
-            return heads * vocabulary * _HALF + gathered, chunk * each + head
+            part = _FULL if settings.fused_kernels else framework.bytes_per_logit
+            return heads * vocabulary * _HALF + gathered, chunk * part + head
         case "fused":
             return gathered, chunk * framework.bytes_per_logit + head
+
+
+def _plain_bytes(framework: FrameworkRuntime, tokens: Number) -> Number:
+    """What a loss without kernels of its own holds of each logit of a sequence [B]."""
+    if not framework.loss_part_tokens:
+        return framework.bytes_per_logit
+    return 2.0 * _FULL * (1.0 + minimum(framework.loss_part_tokens / tokens, 1.0))

@@ -324,7 +324,7 @@ def _on_stage(
             architecture, parallelism.of_layers, structural, deployment, share
         )
     gathered = sum(messages.values())
-    own_each, own_part = logits_bytes(deployment, settings, framework, state)
+    own_each, own_part = logits_bytes(deployment, settings, framework, state, micro_batch.tokens)
     guest = _beside(stage, beside, micro_batch, overheads, context)
     logits_each = own_each + guest.loss_bytes_per_token
     logits_part = own_part + guest.passing_bytes

@@ -28,11 +28,12 @@ class FrameworkRuntime:
     ``collectives_bytes`` what communication adds for each kind of group of accelerators [B].
     ``fragmentation_ratio`` is what the allocator reserves beyond the temporary tensors it hands
     out (``expandable_ratio`` where its segments can grow), ``activation_ratio`` these over their
-    formula. ``bytes_per_logit`` is what the plain loss
-    holds at once per logit: logits and their gradients in 16 and 32 bit [B]. With states in 32 bit
+    formula. ``bytes_per_logit`` is what the plain loss holds at once per logit: logits and their
+    gradients in 16 and 32 bit [B]; of a framework with ``loss_part_tokens`` logits and their
+    probabilities in 32 bit, and gradients of so many tokens of each sequence. With states in 32 bit
     the optimizer's step holds ``step_bytes_per_element`` beside states and gradients [B], for at
-    most ``step_elements`` at once; with narrower ones as much less. How it makes layers
-    say ``quantised_input_bytes``, ``joint_projections`` and ``repeated_heads``, see
+    most ``step_elements`` at once; with narrower ones as much less. How it makes layers say
+    ``quantised_input_bytes``, ``joint_projections``, ``repeated_heads`` and ``wide_scores``, see
     :class:`LayerMaking`; with ``narrow_operands`` it keeps operands of 8 or fewer bits as such.
     One with an ``own_head`` holds the matrix that makes logits beside the embedding that it is, and
     one with a ``quantised_head`` quantises it with the base of QLoRA.
@@ -62,6 +63,8 @@ class FrameworkRuntime:
     quantised_head: bool = False
     joint_projections: bool = False
     repeated_heads: bool = False
+    wide_scores: bool = False
+    loss_part_tokens: float = 0.0
     size_log_sigma: float = 0.0
     unified_context_bytes: Interval | None = None
     expandable_ratio: Interval | None = None
@@ -69,7 +72,12 @@ class FrameworkRuntime:
     @property
     def making(self) -> LayerMaking:
         """How layers are made, as far as that decides what they keep."""
-        return LayerMaking(self.quantised_input_bytes, self.joint_projections, self.repeated_heads)
+        return LayerMaking(
+            self.quantised_input_bytes,
+            self.joint_projections,
+            self.repeated_heads,
+            wide_scores=self.wide_scores,
+        )
 
     def as_held(self, deployment: Deployment, settings: TrainingSettings) -> Deployment:
         """The deployment with the head as the framework holds it."""

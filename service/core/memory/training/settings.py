@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from service.core.architecture.model import DropoutSite
 from service.core.elementwise import Number
 from service.core.engines import release_key
 from service.core.lightweight import computed_once, lightweight
@@ -133,7 +134,7 @@ class TrainingSettings:
     of ``checkpoint_every`` layers, and, if it ``recomputes_last_product``, the product that ends a
     block, too, whose result no gradient needs. ``fused_kernels`` says whether norms and gated
     activations are fused (by a compiler or by hand) rather than run operator by operator;
-    ``dropout`` whether dropout masks are kept. ``cross_entropy``: "plain" keeps logits in 32 bit,
+    ``dropout`` is where masks are kept. ``cross_entropy``: "plain" keeps logits in 32 bit,
     "half-precision" computes all of the loss in 16, "compiled" keeps logits and their gradients in
     16 bit, "chunked" logits in 16 bit and parts of ``cross_entropy_chunk_tokens`` in 32, "fused"
     such parts only. Of documents packed into a sequence a token attends to its own alone, which is
@@ -178,7 +179,7 @@ class TrainingSettings:
     recomputes_last_product: bool = True
     attention: AttentionKernel = "flash"
     fused_kernels: bool = True
-    dropout: bool = False
+    dropout: frozenset[DropoutSite] = frozenset()
     cross_entropy: CrossEntropy = "plain"
     cross_entropy_chunk_tokens: int = 1024
     sequence_parallel: bool = True

@@ -283,7 +283,7 @@ def variants(
     """
     run = request.trained
     asked = filled_in(settings_of(run), recipes, architecture)
-    base = training_settings(asked, release.generation, recipes)
+    base = training_settings(asked, release.generation, recipes, architecture)
     predicted = asked.prediction_layers or 0
     places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
     offloads = [

@@ -13,6 +13,7 @@ from service.core.memory.training.state import trained_parameters
 from tests.core.memory.memory_models import LLAMA_2_7B, accelerator, dense
 from tests.core.memory.training.test_memory import (
     BF16,
+    EVERYWHERE,
     FP32,
     GPT_7B,
     OVERHEADS,
@@ -126,10 +127,10 @@ def test_an_offloaded_optimizer_leaves_the_weights_and_a_bucket():
 
 
 def test_full_recomputation_keeps_one_tensor_a_layer():
-    settings = replace(PURE, activation_checkpointing="full", dropout=True)
+    settings = replace(PURE, activation_checkpointing="full", dropout=EVERYWHERE)
     memory = run(settings, batch=MicroBatch(1, 2048))
     assert memory.stored_activations_bytes == pytest.approx(0.537e9, rel=HALF_A_PERCENT)
-    none = run(replace(PURE, dropout=True), batch=MicroBatch(1, 2048))
+    none = run(replace(PURE, dropout=EVERYWHERE), batch=MicroBatch(1, 2048))
     saved = 1 - memory.stored_activations_bytes / none.stored_activations_bytes
     # All but 2 of the 34 bytes.
     assert saved == pytest.approx(32 / 34, rel=HALF_A_PERCENT)

@@ -11,10 +11,13 @@ from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.memory.training.activations import LayerMaking, layer_savings
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.narrowed import input_bytes, narrow_bytes, narrowed_weights_bytes
+from service.core.memory.training.scores import score_bytes
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.calibrations import packaged_training_overheads
 from tests.core.deployments import H100, LLAMA_70B
+from tests.core.memory.memory_models import accelerator
+from tests.core.memory.training.test_memory import BF16, OVERHEADS
 
 SINGLE = Parallelism()
 PLAIN = LayerMaking()
@@ -60,6 +63,51 @@ def test_norms_with_a_bias_are_fused_and_parallel_parts_share_one():
     none = replace(settings, lora_targets=("nothing",))
     [savings] = layer_savings(phi, SINGLE, none)
     assert savings.stored_bytes_per_token == 2 * (2560 + 3 * 2560 + 2560 + 10240)
+
+
+def test_an_input_that_parallel_parts_share_is_kept_once():
+    sizes = {"hidden_size": 2560, "num_hidden_layers": 2, "num_attention_heads": 32}
+    sizes |= {"num_key_value_heads": 32, "intermediate_size": 10240, "vocab_size": 51200}
+    phi = parse_config({"model_type": "phi"} | sizes)
+    [group] = phi.groups
+    norms = (*group.norms, replace(group.norms[0], name="second"))
+    apart = replace(phi, groups=(replace(group, norms=norms),))
+    bits = LayerMaking(quantised_input_bytes=2.0)
+    # A second norm keeps its input; products that get adapters keep inputs of their own.
+    for settings in (TrainingSettings(), replace(LORA, method="qlora")):
+        kept = [layer_savings(each, SINGLE, settings, bits)[0] for each in (apart, phi)]
+        assert kept[0].stored_bytes_per_token - kept[1].stored_bytes_per_token == (2 + 2) * 2560
+
+
+def test_attention_that_is_not_fused_keeps_scores_as_softmax_dropout_and_caps_make_them():
+    def kept(capped=False, wide=False, width=2.0, **settings):
+        chosen = TrainingSettings(attention="eager", **settings)
+        return score_bytes(chosen, width, wide=wide, capped=capped)
+
+    dropped = {"dropout": frozenset({"attention"})}
+    assert (kept(), kept(**dropped)) == (2, 2 + 1 + 2)
+    assert (kept(wide=True), kept(wide=True, **dropped)) == (4 + 2, 4 + 1 + 2)
+    assert (kept(wide=True, width=4.0), kept(width=4.0, **dropped)) == (4, 4 + 1 + 4)
+    assert kept(capped=True) == kept() + 2
+    assert kept(dropout=frozenset({"residual"})) == kept()
+
+
+def test_logits_that_are_capped_keep_what_the_tangent_makes():
+    body = {"model_type": "gemma2", "hidden_size": 2304, "num_hidden_layers": 2}
+    body |= {"intermediate_size": 9216, "num_attention_heads": 8, "vocab_size": 256_000}
+    plain = {"attn_logit_softcapping": None, "final_logit_softcapping": None}
+
+    def run(**changed):
+        deployment = Deployment(
+            parse_config(body | changed), Precision(BF16, BF16, BF16), accelerator(2e11), SINGLE
+        )
+        settings = TrainingSettings(attention="eager", gradient_accumulation_steps=2)
+        return training_memory(deployment, MicroBatch(1, 512), settings, OVERHEADS)
+
+    capped, not_capped = run(), run(**plain)
+    assert capped.moments.logits_bytes - not_capped.moments.logits_bytes == 2 * 512 * 256_000
+    scores = capped.stored_activations_bytes - not_capped.stored_activations_bytes
+    assert scores == pytest.approx(2 * 2 * 8 * 512**2)
 
 
 def test_joint_projections_have_one_adapter_input_and_keep_the_result_of_which_values_are_part():

@@ -1,10 +1,12 @@
 """Training memory against papers, the source documents and published peaks."""
 
 from dataclasses import fields, replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from service.core.architecture.model import DropoutSite
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.explanation import explain
 from service.core.interval import Interval
@@ -36,6 +38,7 @@ SEVEN = dense(32, 4096, 32, 32, 11008, 64000)
 GPT_7B = dense(32, 4096, 32, 32, 16384, 50257, gated=False)
 GPT_13B = dense(40, 5120, 40, 40, 20480, 50257, gated=False)
 SINGLE = Parallelism()
+EVERYWHERE = frozenset(get_args(DropoutSite))
 PURE = TrainingSettings(master_weights=False)
 
 OVERHEADS = packaged_training_overheads()
@@ -51,7 +54,7 @@ def trained(settings, parallelism=SINGLE, architecture=LLAMA_3_8B, batch=None, s
 
 
 def activations(architecture, tokens, parallelism=SINGLE, **settings):
-    chosen = TrainingSettings(dropout=True, **settings)
+    chosen = TrainingSettings(dropout=EVERYWHERE, **settings)
     return stored_bytes(layer_savings(architecture, parallelism, chosen), 1.0, 1, tokens)
 
 
@@ -187,7 +190,7 @@ def test_tensor_and_sequence_parallelism_divide_activations_as_in_the_paper():
 
 
 def test_activations_in_32_bit_take_twice_the_bytes_but_for_masks():
-    settings = TrainingSettings(dropout=True, attention="eager")
+    settings = TrainingSettings(dropout=EVERYWHERE, attention="eager")
     [half] = layer_savings(GPT_13B, SINGLE, settings)
     [full] = layer_savings(GPT_13B, SINGLE, settings, element_bytes=4.0)
     # 16 elements of 2 bytes and 2 masks make the 34 of the paper, two scores and a mask the 5.

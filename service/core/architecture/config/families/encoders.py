@@ -22,6 +22,8 @@ from service.core.architecture.config.schedules import every_nth_full, layer_typ
 from service.core.architecture.model import DenseFeedForward
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
+#: Probabilities of dropout of BERT's configuration class and those made from it.
+_DROPOUT = {"attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1}
 #: Buckets of MPNet's relative positions (MPNetConfig.relative_attention_num_buckets).
 _RELATIVE_BUCKETS = 32
 
@@ -79,7 +81,12 @@ def _relative_embeddings(fields: Fields) -> tuple[Tensor, ...]:
 
 
 _DISTILBERT = Family(
-    defaults={"tie_word_embeddings": True, "max_position_embeddings": 512},
+    defaults={
+        "tie_word_embeddings": True,
+        "max_position_embeddings": 512,
+        "attention_dropout": 0.1,
+        "dropout": 0.1,
+    },
     mixers=grouped_attention(
         names=("q_lin", "k_lin", "v_lin", "out_lin"), qkv_bias=True, output_bias=True
     ),
@@ -94,6 +101,7 @@ _DISTILBERT = Family(
 )
 _MPNET = replace(
     _DISTILBERT,
+    defaults={"tie_word_embeddings": True, "max_position_embeddings": 512, **_DROPOUT},
     mixers=grouped_attention(names=("q", "k", "v", "o"), qkv_bias=True, output_bias=True),
     feed_forwards={"dense": dense(names=("intermediate.dense", "output.dense"), bias=True)},
     norms=("attention.LayerNorm", "output.LayerNorm"),
@@ -101,7 +109,7 @@ _MPNET = replace(
 )
 _BERT = replace(
     _MPNET,
-    defaults={**_DISTILBERT.defaults, "type_vocab_size": 2},
+    defaults={**_MPNET.defaults, "type_vocab_size": 2},
     mixers=grouped_attention(
         names=("query", "key", "value", "dense"), qkv_bias=True, output_bias=True
     ),
@@ -147,14 +155,19 @@ _EUROBERT = Family(
 )
 _GTE = replace(
     _NOMIC_BERT,
-    defaults={"tie_word_embeddings": True, "type_vocab_size": 0, "pack_qkv": True},
+    defaults={
+        "tie_word_embeddings": True,
+        "type_vocab_size": 0,
+        "pack_qkv": True,
+        "hidden_dropout_prob": 0.1,
+    },
     mixers=grouped_attention(names=("qkv_proj", "o_proj"), qkv_bias=True, output_bias=True),
     feed_forwards={"dense": _gated_with_last_bias},
     norms=("attn_ln", "mlp_ln"),
 )
 _DEBERTA = replace(
     _BERT,
-    defaults={**_DISTILBERT.defaults, "position_biased_input": True, "type_vocab_size": 0},
+    defaults={**_MPNET.defaults, "position_biased_input": True, "type_vocab_size": 0},
     learned_positions=_biased_positions,
     extra_tensors=_relative_embeddings,
 )

@@ -88,6 +88,7 @@ def _outside(fields: Fields) -> tuple[Tensor, ...]:
 
 _GEMMA3N = Family(
     defaults={
+        "final_logit_softcapping": 30.0,
         "tie_word_embeddings": True,
         "vocab_size": 262_400,
         "hidden_size": 2048,

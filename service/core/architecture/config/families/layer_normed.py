@@ -8,6 +8,7 @@ part of it, of the modelling code published with its checkpoints.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from service.core.architecture.config.family import PRE_NORMS, Family
 from service.core.architecture.config.fields import MAX_POSITIONS, Fields
@@ -20,6 +21,8 @@ from service.core.architecture.config.parts import (
 from service.core.architecture.config.schedules import every_nth_full, layer_types, windowed
 
 _TIED = {"tie_word_embeddings": True}
+#: Probabilities of dropout of the configuration class of GPT-2 and those made from it.
+_DROPOUT = {"attn_pdrop": 0.1, "resid_pdrop": 0.1}
 #: Positions that OPT's table reserves before the first.
 _OPT_POSITION_OFFSET = 2
 
@@ -62,7 +65,7 @@ def _expansion(fields: Fields) -> int:
 
 _GPT2_PARTS = {"dense": dense(names=("c_fc", "c_proj"), bias=True, width=expanded_width)}
 _GPT2 = Family(
-    defaults=_TIED,
+    defaults={**_TIED, **_DROPOUT},
     mixers=grouped_attention(names=("c_attn", "c_proj"), qkv_bias=True, output_bias=True),
     feed_forwards=_GPT2_PARTS,
     norms=("ln_1", "ln_2"),
@@ -70,7 +73,7 @@ _GPT2 = Family(
     learned_positions=_positions,
 )
 _GPT_BIGCODE = Family(
-    defaults={**_TIED, "multi_query": True},
+    defaults={**_TIED, **_DROPOUT, "multi_query": True},
     mixers=grouped_attention(
         names=("c_attn", "c_proj"), qkv_bias=True, output_bias=True, kv_heads=_single_query_group
     ),
@@ -112,7 +115,7 @@ _CODEGEN = Family(
     head_bias=True,
 )
 _OPT = Family(
-    defaults={**_TIED, "do_layer_norm_before": True, "enable_bias": True},
+    defaults={**_TIED, "do_layer_norm_before": True, "enable_bias": True, "dropout": 0.1},
     mixers=grouped_attention(
         names=("q_proj", "k_proj", "v_proj", "out_proj"),
         qkv_bias="enable_bias",
@@ -125,6 +128,7 @@ _OPT = Family(
     final_norm="do_layer_norm_before",
     learned_positions=_opt_positions,
 )
+_BIOGPT = replace(_OPT, defaults={**_OPT.defaults, "attention_probs_dropout_prob": 0.1})
 _BLOOM = Family(
     defaults=_TIED,
     mixers=grouped_attention(names=("query_key_value", "dense"), qkv_bias=True, output_bias=True),
@@ -175,7 +179,7 @@ _PHI = Family(
     head_bias=True,
 )
 _PHI3_SMALL = Family(
-    defaults=_TIED,
+    defaults={**_TIED, "ffn_dropout_prob": 0.1},
     mixers=grouped_attention(names=("query_key_value", "dense"), qkv_bias=True, output_bias=True),
     feed_forwards={"dense": dense(names=("up_proj", "down_proj"), fused_gate=True, bias=True)},
     norm_bias=True,
@@ -229,7 +233,7 @@ LAYER_NORMED_FAMILIES: Mapping[str, Family] = {
     "gptj": _GPTJ,
     "codegen": _CODEGEN,
     "opt": _OPT,
-    "biogpt": _OPT,
+    "biogpt": _BIOGPT,
     "jais2": _NEMOTRON,
     "bloom": _BLOOM,
     "falcon": _FALCON,

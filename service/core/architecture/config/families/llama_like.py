@@ -114,6 +114,8 @@ _GEMMA2 = Family(
         "num_key_value_heads": 4,
         "head_dim": 256,
         "sliding_window": 4096,
+        "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0,
     },
     mixers=OPTIONAL_BIAS,
     mixer_schedule=layer_types(every_nth_full(2)),
@@ -234,7 +236,12 @@ _INTERNLM3 = Family(
 )
 _BAICHUAN = Family(mixers=grouped_attention(names=("W_pack", "o_proj")))
 _SEED_OSS = Family(
-    defaults={"attention_bias": True, "head_dim": 128},
+    defaults={
+        "attention_bias": True,
+        "head_dim": 128,
+        "attention_dropout": 0.1,
+        "residual_dropout": 0.1,
+    },
     mixers=grouped_attention(qkv_bias="attention_bias", output_bias="attention_out_bias"),
     feed_forwards={"dense": dense(bias="mlp_bias")},
 )
