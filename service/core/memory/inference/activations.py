@@ -141,9 +141,14 @@ def images_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:
 
 def layer_bytes(peak: StepPeak, shape: StepShape) -> Number:
     """Temporary bytes inside the widest layer [B]."""
-    scores = peak.score_heads * shape.bytes_per_score * shape.attended_tokens
-    results = peak.layer_bytes_per_token * shape.result_ratio
-    return (results + scores) * shape.step_tokens + shape.widened_bytes
+    each = layer_bytes_per_token(peak, shape, shape.attended_tokens)
+    return each * shape.step_tokens + shape.widened_bytes
+
+
+def layer_bytes_per_token(peak: StepPeak, shape: StepShape, attended_tokens: Number) -> Number:
+    """The same for each token of the step, which attends to others [B/token]."""
+    scores = peak.score_heads * shape.bytes_per_score * attended_tokens
+    return peak.layer_bytes_per_token * shape.result_ratio + scores
 
 
 def _image_bytes(images: ImageEncoder | None, width: float, parallelism: Parallelism) -> float:

@@ -219,39 +219,55 @@ MEMORY = (
     Formula(
         "Sequences that fit",
         "replicas * floor(((sqrt(growing_bytes ** 2"
-        " + 4 * max(sequence_bytes - shared_bytes - growing_bytes, 1)"
-        " * max(room_bytes - shared_bytes - prefill_bytes, 0)) - growing_bytes)"
-        " / (2 * max(sequence_bytes - shared_bytes - growing_bytes, 1))) ** 2"
+        " + 4 * max(max(sequence_bytes - shared_bytes, 1) + step_bytes_per_sequence"
+        " - growing_bytes, 1) * max(room_bytes - shared_bytes - prefill_bytes, 0)) - growing_bytes)"
+        " / (2 * max(max(sequence_bytes - shared_bytes, 1) + step_bytes_per_sequence"
+        " - growing_bytes, 1))) ** 2"
         " if growing_bytes > 0 else max(room_bytes - shared_bytes - prefill_bytes, 0)"
-        " / max(sequence_bytes - shared_bytes, 1))",
+        " / (max(sequence_bytes - shared_bytes, 1) + step_bytes_per_sequence))",
         _PAGES,
         "max_concurrency",
-        _ROOM | paths(replicas="deployment.parallelism.data"),
+        paths(
+            "deciding_sequences.room_bytes",
+            "deciding_sequences.step_bytes_per_sequence",
+            "deciding_sequences.stage.sequence_bytes",
+            "deciding_sequences.stage.shared_bytes",
+            "deciding_sequences.stage.prefill_bytes",
+            "deciding_sequences.stage.growing_bytes",
+            replicas="deployment.parallelism.data",
+        ),
         unit="sequence",
     ),
     Formula(
-        "Room for one sequence at the requested concurrency",
-        "(room_bytes / cache_copies - step_tokens * windows_bytes_per_token) / max(sequences, 1)",
+        "Left for the tokens of a sequence at the requested concurrency",
+        "(room_bytes / cache_copies - step_tokens * windows_bytes_per_token) / max(sequences, 1)"
+        " - constant_bytes - cache_bytes_per_token * before_tokens",
         _PAGES,
-        "room_each_bytes",
-        _ROOM
-        | paths(
+        "deciding_stretch.spare_bytes",
+        paths(
             "engine.cache_copies",
-            windows_bytes_per_token="plan.cache.windowed_bytes_per_token",
+            "deciding_stretch.room_bytes",
+            "deciding_stretch.line.constant_bytes",
+            "deciding_stretch.before_tokens",
+            "deciding_stretch.windows_bytes_per_token",
             sequences="concurrency_per_replica",
+            cache_bytes_per_token="deciding_stretch.line.bytes_per_token",
         ),
     ),
     Formula(
         "Longest sequence at the requested concurrency",
-        "min(max(floor((room_each_bytes - constant_bytes) / growing_bytes_per_token / page_tokens)"
-        " * page_tokens, 0) if growing_bytes_per_token > 0"
-        " else (limit_tokens if room_each_bytes >= constant_bytes else 0), limit_tokens)",
+        "min(max(floor((before_tokens + 2 * spare_bytes / (bytes_per_token"
+        " + sqrt(bytes_per_token ** 2 + 4 * bytes_per_pair * max(spare_bytes, 0))))"
+        " / page_tokens) * page_tokens, 0) if bytes_per_token + bytes_per_pair > 0"
+        " else (limit_tokens if spare_bytes >= 0 else 0), limit_tokens)",
         _PAGES,
         "max_context_tokens",
         _PAGE
         | paths(
-            "deciding_line.constant_bytes",
-            growing_bytes_per_token="deciding_line.bytes_per_token",
+            "deciding_stretch.spare_bytes",
+            "deciding_stretch.before_tokens",
+            "deciding_stretch.bytes_per_token",
+            "deciding_stretch.bytes_per_pair",
             limit_tokens="context_limit_tokens",
         ),
     ),

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
-    UNBOUNDED_STEP_TOKENS,
     Deployment,
     InferenceWorkload,
     Parallelism,
@@ -18,7 +17,6 @@ from service.core.interval import (
     Interval,
     certainty,
     independent_sum,
-    scale,
     shift,
     shortfall,
 )
@@ -30,19 +28,24 @@ from service.core.memory.inference.activations import (
     layer_bytes,
     step_peak_bytes,
 )
+from service.core.memory.inference.growth import (
+    Ramp,
+    SequencesRoom,
+    deciding_sequences,
+    deciding_stretch,
+    max_concurrency,
+    max_context_tokens,
+    sampled_sequences,
+    step_tokens,
+)
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
-    SizeLine,
+    Stretch,
     cache_budget,
     capacity_tokens,
     context_limit,
     full_bytes,
     held_bytes,
-    max_concurrency,
-    max_context_tokens,
-    reach,
-    room_each,
-    size_lines,
     uncertain_room,
 )
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
@@ -68,7 +71,8 @@ class InferenceMemory:
     are held by a rank. ``peak_bytes`` are temporary tensors before what was measured, of the step
     that ``shape`` tells, and ``images_bytes`` those while its images are encoded;
     ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the
-    runtime memory. ``tokens`` are those that a sequence's caches have room for.
+    runtime memory. ``tokens`` are those that a sequence's caches have room for. ``stages`` are all
+    that can be the fullest, if there are several: any of them may decide what fits.
     """
 
     deployment: Deployment
@@ -101,6 +105,7 @@ class InferenceMemory:
     graphs_bytes: Interval
     slack_bytes: Interval
     draft_model_bytes: Number = 0.0
+    stages: tuple[InferenceMemory, ...] = ()
 
     @computed_once
     def runtime_bytes(self) -> Interval:
@@ -129,25 +134,12 @@ class InferenceMemory:
     @computed_once
     def max_concurrency(self) -> Interval:
         """Sequences of the workload's shape that there is room for, over all replicas [-]."""
-        return max_concurrency(
-            self.cache_room_bytes,
-            self.sequence_bytes,
-            self.shared_bytes,
-            self.prefill_bytes,
-            self.growing_bytes,
-            self.deployment.parallelism.data,
-        )
+        return max_concurrency(self)
 
     @computed_once
     def max_context_tokens(self) -> Interval:
         """The longest sequence at the workload's concurrency, infinite if unbounded [token]."""
-        return max_context_tokens(
-            self.plan.cache,
-            scale(self.cache_room_bytes, 1.0 / self.engine.cache_copies),
-            self.concurrency_per_replica,
-            self.step_tokens,
-            self.context_limit_tokens,
-        )
+        return max_context_tokens(self)
 
     @computed_once
     def fits_certainty(self) -> Label:
@@ -224,23 +216,46 @@ class InferenceMemory:
         return context_limit(self.deployment, self.serving)
 
     @property
-    def room_each_bytes(self) -> Number:
-        """Room for the growing cache of each sequence that the rank holds [B]."""
-        return room_each(
-            self.plan.cache,
-            self.kv_cache_budget_bytes.value / self.engine.cache_copies,
-            self.concurrency_per_replica,
-            self.step_tokens,
-        )
+    def steps(self) -> Ramp:
+        """Tokens of a step over the sequences that run [token]."""
+        return step_tokens(self.engine, self.serving, self.workload.input_tokens)
 
     @property
-    def deciding_line(self) -> SizeLine:
-        """The windows that are full at the longest sequence, as a line of sizes over lengths."""
-        room, limit = self.room_each_bytes, self.context_limit_tokens
-        return max(
-            size_lines(self.plan.cache),
-            key=lambda line: reach(line, room, self.plan.cache.block_tokens, limit),
-        )
+    def sampled(self) -> Ramp:
+        """Sequences sampled at once over those that run [-]."""
+        return sampled_sequences(self.engine, self.serving.max_running_sequences)
+
+    @property
+    def draft_sequence_bytes(self) -> Number:
+        """A sequence's cache of the draft model [B]."""
+        draft = _draft_plan(self.engine, self.serving, self.deployment.parallelism)
+        return 0.0 if draft is None else layout_sequence_bytes(draft.cache, self.tokens)
+
+    @property
+    def rooms(self) -> tuple[Number, Number]:
+        """What is left for caches within the engine's share, and on the accelerator [B]."""
+        engine = self.engine
+        held = self.weights_bytes.value + self.libraries_bytes.value + self.slack_bytes.value
+        activations, graphs = self.activations_bytes.value, self.graphs_bytes.value
+        inside = held
+        for part, counts in (
+            (activations, engine.activations_in_share),
+            (graphs, engine.graphs_in_share),
+            (self.context_bytes.value, engine.context_in_share),
+        ):
+            if counts:
+                inside = inside + part
+        return self.usable_bytes - inside, self.capacity_bytes - held - activations - graphs
+
+    @property
+    def deciding_sequences(self) -> SequencesRoom:
+        """The room that decides how many sequences fit."""
+        return deciding_sequences(self)
+
+    @property
+    def deciding_stretch(self) -> Stretch:
+        """The room that decides how long sequences can be."""
+        return deciding_stretch(self)
 
 
 def inference_memory(
@@ -260,7 +275,8 @@ def inference_memory(
     engine = overheads.of(serving.release)
     plans = engine_plans(deployment, serving, engine)
     estimates = [_on_stage(plan, deployment, workload, serving, engine) for plan in plans]
-    return fullest(estimates, lambda memory: memory.total_bytes.value)
+    found = fullest(estimates, lambda memory: memory.total_bytes.value)
+    return replace(found, stages=tuple(estimates)) if len(estimates) > 1 else found
 
 
 def _on_stage(
@@ -288,7 +304,11 @@ def _on_stage(
         most = engine.activations(step_peak_bytes(plan.peak, storing), images)
         high = maximum(activations.high, most.high)
         activations = Interval(activations.value, activations.low, high)
-    draft = _draft_bytes(engine, serving, parallelism, concurrency_per_replica, tokens)
+    drafting = _draft_plan(engine, serving, parallelism)
+    draft: Number = 0.0
+    if drafting is not None:
+        each = layout_sequence_bytes(drafting.cache, tokens)
+        draft = drafting.weights.total_bytes + concurrency_per_replica * each
     libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
     graphs = engine.graphs(eager=serving.enforce_eager)
     context = engine.context(accelerator)
@@ -368,22 +388,22 @@ def _step_shape(
 ) -> StepShape:
     """What a step computes at its worst."""
     peak, weights = plan.peak, plan.weights
-    step_tokens = _step_tokens(engine, serving, workload.input_tokens, concurrency)
-    sampled = engine.sampled_sequences(concurrency, serving.max_running_sequences)
+    at_once = step_tokens(engine, serving, workload.input_tokens).at(concurrency)
+    sampled = sampled_sequences(engine, serving.max_running_sequences).at(concurrency)
     tokens = workload.input_tokens + workload.output_tokens
     images: Number = 0.0
     if engine.profiles_images and peak.image_bytes:
         asked = sampled * (
             1.0 if serving.limit_mm_per_prompt is None else serving.limit_mm_per_prompt
         )
-        budget = maximum(floor(step_tokens / peak.image_tokens), 1.0)
+        budget = maximum(floor(at_once / peak.image_tokens), 1.0)
         images = asked if peak.cross_attended else minimum(asked, budget)
     return StepShape(
-        step_tokens=step_tokens,
+        step_tokens=at_once,
         attended_tokens=workload.input_tokens
         if engine.prefills_whole
         else engine.held_tokens(tokens, serving.max_model_len),
-        sampled_sequences=step_tokens if engine.whole_prompt_logits else sampled,
+        sampled_sequences=at_once if engine.whole_prompt_logits else sampled,
         images=images,
         bytes_per_logit=engine.bytes_per_logit,
         bytes_per_score=engine.score_bytes(serving.flash_attention),
@@ -393,17 +413,13 @@ def _step_shape(
     )
 
 
-def _draft_bytes(
-    engine: EngineRuntime,
-    serving: ServingSettings,
-    parallelism: Parallelism,
-    concurrency_per_replica: Number,
-    tokens: Number,
-) -> Number:
-    """Weights and caches of a draft model on a rank [B]."""
+def _draft_plan(
+    engine: EngineRuntime, serving: ServingSettings, parallelism: Parallelism
+) -> StagePlan | None:
+    """Weights and caches of a draft model on the rank that holds most of it."""
     speculation = serving.speculation
     if speculation is None or speculation.architecture is None or speculation.precision is None:
-        return 0.0
+        return None
     plans = stage_plans(
         speculation.architecture,
         speculation.precision,
@@ -411,25 +427,7 @@ def _draft_bytes(
         serving.kv_block_tokens,
         engine.loading,
     )
-    plan = max(plans, key=lambda one: one.weights.total_bytes)
-    return plan.weights.total_bytes + concurrency_per_replica * layout_sequence_bytes(
-        plan.cache, tokens
-    )
-
-
-def _step_tokens(
-    engine: EngineRuntime,
-    serving: ServingSettings,
-    input_tokens: Number,
-    concurrency_per_replica: Number,
-) -> Number:
-    """Tokens that the engine prepares for, or computes, in one step."""
-    if engine.prefills_whole:
-        return concurrency_per_replica * input_tokens
-    most = minimum(serving.chunked_prefill_tokens, engine.most_step_tokens)
-    handed = minimum(most, concurrency_per_replica * input_tokens)
-    # It measures its peak with a full step when it starts, if a step has an end.
-    return where(most < UNBOUNDED_STEP_TOKENS, most, handed) if engine.reserves_cache else handed
+    return max(plans, key=lambda one: one.weights.total_bytes)
 
 
 def _growing_bytes(

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from service.core.deployment import Deployment, ServingSettings
-from service.core.elementwise import Number, ceil, floor, maximum, minimum, sqrt, where
+from service.core.elementwise import (
+    Number,
+    ceil,
+    everywhere,
+    floor,
+    maximum,
+    minimum,
+    sqrt,
+    where,
+)
 from service.core.interval import Interval, from_log_sigma, independent_sum, shift
 from service.core.lightweight import lightweight
 from service.core.memory.kv_cache import CacheLayout
+
+#: No token takes less, beside those that take nothing [B].
+_LEAST_BYTES = 1e-9
 
 
 @lightweight
@@ -74,25 +86,23 @@ def held_bytes(sequences: Number, private: Number, growing: Number) -> Number:
     return sequences * private - growing * (sequences - sqrt(sequences))
 
 
-def max_concurrency(
-    budget: Interval,
-    sequence: Number,
-    shared: Number,
-    prefill: Number,
-    growing: Number,
-    replicas: int,
-) -> Interval:
-    """Sequences that the budget holds, over all replicas; the inverse of :func:`held_bytes`."""
-    private = maximum(sequence - shared, 1.0)
-    mean = maximum(private - growing, 1.0)
+def most_sequences(room: Number, private: Number, growing: Number, step: Number = 0.0) -> Number:
+    """Sequences that a room holds; the inverse of :func:`held_bytes` [-].
 
-    def sequences(room: Number) -> Number:
-        free = maximum(room - shared - prefill, 0.0)
-        root = (sqrt(growing * growing + 4.0 * mean * free) - growing) / (2.0 * mean)
-        held = where(growing > 0.0, root * root, free / private)
-        return replicas * floor(held)
-
-    return Interval(sequences(budget.value), sequences(budget.low), sequences(budget.high))
+    Parameters
+    ----------
+    room
+        What is free for them [B].
+    private, growing
+        A whole sequence, without what all share, and what it lacks on average [B].
+    step
+        What each takes beside its cache while a step is computed [B].
+    """
+    each = maximum(private, 1.0) + step
+    mean = maximum(each - growing, 1.0)
+    free = maximum(room, 0.0)
+    root = (sqrt(growing * growing + 4.0 * mean * free) - growing) / (2.0 * mean)
+    return where(growing > 0.0, root * root, free / each)
 
 
 def context_limit(deployment: Deployment, serving: ServingSettings) -> float:
@@ -103,29 +113,22 @@ def context_limit(deployment: Deployment, serving: ServingSettings) -> float:
     return float("inf") if limit is None else float(limit)
 
 
-def max_context_tokens(
-    layout: CacheLayout,
-    budget: Interval,
-    concurrency_per_replica: Number,
-    step_tokens: Number,
-    limit: float,
-) -> Interval:
-    """Longest sequence such that ``concurrency`` of them fit.
+@lightweight
+class Stretch:
+    """Room that is left for the tokens of a sequence beyond ``before_tokens``.
 
-    The size of a sequence grows with its length ever more slowly, as one window after the other
-    fills up: it is the least of as many straight lines as there are windows, plus one. So the
-    longest sequence within a size is the greatest of the lengths that the lines give.
+    Each takes ``bytes_per_token``, and each pair of two of them ``bytes_per_pair``. ``room_bytes``
+    is that of all caches, of which a sequence takes what ``line`` says [B], and a token of a step
+    ``windows_bytes_per_token`` in layers with windows.
     """
-    lines = size_lines(layout)
 
-    def longest(room: Number) -> Number:
-        each = room_each(layout, room, concurrency_per_replica, step_tokens)
-        tokens: Number = 0.0
-        for line in lines:
-            tokens = maximum(tokens, reach(line, each, layout.block_tokens, limit))
-        return minimum(tokens, limit)
-
-    return Interval(longest(budget.value), longest(budget.low), longest(budget.high))
+    room_bytes: Number
+    windows_bytes_per_token: Number
+    line: SizeLine
+    spare_bytes: Number
+    before_tokens: Number
+    bytes_per_token: Number
+    bytes_per_pair: Number
 
 
 def room_each(
@@ -136,13 +139,14 @@ def room_each(
     return (room - prefill) / maximum(concurrency_per_replica, 1.0)
 
 
-def reach(line: SizeLine, room: Number, block_tokens: int, limit: float) -> Number:
-    """Longest sequence in whole pages by one line; the limit where it does not grow [token]."""
-    if line.bytes_per_token > 0.0:
-        return (
-            floor((room - line.constant_bytes) / line.bytes_per_token / block_tokens) * block_tokens
-        )
-    return where(room >= line.constant_bytes, limit, 0.0)
+def reach(stretch: Stretch, block_tokens: int, limit: float) -> Number:
+    """Longest sequence in whole pages; the limit where nothing grows with it [token]."""
+    spare, linear, square = stretch.spare_bytes, stretch.bytes_per_token, stretch.bytes_per_pair
+    if not (grows(linear) or grows(square)):
+        return where(spare >= 0.0, limit, 0.0)
+    root = sqrt(linear * linear + 4.0 * square * maximum(spare, 0.0))
+    tokens = stretch.before_tokens + 2.0 * spare / maximum(linear + root, _LEAST_BYTES)
+    return maximum(floor(tokens / block_tokens) * block_tokens, 0.0)
 
 
 def size_lines(layout: CacheLayout) -> list[SizeLine]:
@@ -165,3 +169,8 @@ def size_lines(layout: CacheLayout) -> list[SizeLine]:
 def full_bytes(layout: CacheLayout) -> float:
     """Bytes that the next token adds in layers that see everything [B/token]."""
     return layout.full_bytes_per_token / layout.context_ranks
+
+
+def grows(figure: Number) -> bool:
+    """Whether a figure is more than nothing, in one configuration at least."""
+    return not everywhere(figure <= 0.0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, maximum, minimum
+from service.core.elementwise import Number, maximum
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, scale
 from service.core.learning import Correction
@@ -114,14 +114,6 @@ class EngineRuntime:
         repeated = weights.repeated_bytes if self.loads_repeated else 0.0
         return repeated + (weights.single_bytes if self.joins_projections else 0.0)
 
-    def sampled_sequences(self, concurrency_per_replica: Number, most_running: Number) -> Number:
-        """Sequences sampled at once: as many as prepared for, or as run [-].
-
-        ``most_running`` are those that the engine runs at once at most [-].
-        """
-        prepared = self.profiled_sequences or concurrency_per_replica
-        return minimum(prepared, most_running)
-
     def usable_bytes(self, capacity_bytes: Number, ratio: Number, counted: Number) -> Number:
         """What it may fill of the memory, by its share [-] and what counts against that [B]."""
         usable = capacity_bytes * ratio
@@ -133,6 +125,10 @@ class EngineRuntime:
             return tokens
         most = self.default_context_tokens if most_tokens is None else float(most_tokens)
         return maximum(tokens, most) if most else tokens
+
+    def fixes_attended(self, most_tokens: int | None) -> bool:
+        """Whether a step is prepared to attend to as many tokens as settings allow."""
+        return self.allocates_context and most_tokens is not None and not self.prefills_whole
 
     def may_store_scores(self, fused: bool | None) -> bool:
         """Whether attention may not be fused although nothing says so."""

@@ -107,6 +107,32 @@ def test_parts_add_up(overheads):
     assert memory.fits_certainty == "yes"
 
 
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("engine", ["transformers", "autoawq", "llama.cpp", "sglang", "exllama"])
+@pytest.mark.parametrize(
+    ("architecture", "pipeline"), [(LLAMA_3_8B, 1), (LLAMA_3_8B, 3), (DEEPSEEK_V3, 8)]
+)
+def test_limits_count_what_steps_take_the_more_there_is(
+    overheads, architecture, pipeline, engine, fused
+):
+    deployment = deployed(architecture, Parallelism(pipeline=pipeline), 280e9)
+    workload = InferenceWorkload(300, 60, 3)
+    serving = ServingSettings(engine=engine, flash_attention=fused, max_running_sequences=1e9)
+
+    def fits(**changes):
+        changed = replace(workload, **changes)
+        return inference_memory(deployment, changed, serving, overheads).fits
+
+    memory = inference_memory(deployment, workload, serving, overheads)
+    most, longest = memory.max_concurrency.value, memory.max_context_tokens.value
+    assert most > 3
+    assert fits(concurrency=most)
+    assert not fits(concurrency=most * 1.02 + 2)
+    assert fits(input_tokens=longest - 60)
+    if longest < memory.context_limit_tokens:
+        assert not fits(input_tokens=longest * 1.02 + 32)
+
+
 @pytest.mark.parametrize("architecture", [LLAMA_3_8B, GEMMA_3_27B, DEEPSEEK_V3])
 @pytest.mark.parametrize("prefix", [0.0, 0.5])
 def test_limits_are_the_largest_that_fit(overheads, architecture, prefix):

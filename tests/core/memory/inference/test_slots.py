@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.deployment import InferenceWorkload, LengthSpread, ServingSettings
-from service.core.interval import exact
 from service.core.memory.inference.memory import inference_memory
-from service.core.memory.inference.room import held_bytes, max_concurrency
+from service.core.memory.inference.room import held_bytes, most_sequences
 from tests.core.deployments import deployment
 
 RESERVING, PAGED = ServingSettings(), ServingSettings(preempts=True)
@@ -65,16 +63,14 @@ def test_as_many_fit_as_are_said_to(memory, inputs, outputs, cached):
 
 
 @given(
-    private=st.floats(10.0, 1e6),
+    private=st.floats(100.0, 1e6),
     share=st.floats(0.0, 0.95),
     sequences=st.integers(1, 5_000),
 )
 def test_the_most_sequences_are_the_inverse_of_what_they_hold(private, share, sequences):
     growing = private * share
-    room = exact(held_bytes(float(sequences), private, growing) * (1 + 1e-9))
-    found = max_concurrency(room, private, 0.0, 0.0, growing, 1)
-    assert found.value == pytest.approx(sequences, abs=1)
-    together = max_concurrency(
-        replace(room, value=np.array([room.value, 0.0])), private, 0.0, 0.0, growing, 2
-    )
-    assert list(together.value) == [2 * found.value, 0.0]
+    room = held_bytes(float(sequences), private, growing) * (1 + 1e-9)
+    found = most_sequences(room, private, growing)
+    assert found == pytest.approx(sequences, rel=1e-6)
+    together = most_sequences(np.array([room, 0.0]), private, growing)
+    assert list(together) == [found, 0.0]
