@@ -23,7 +23,7 @@ from service.api.http.contract import (
 from service.api.http.deprecation import deprecation_headers
 from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import invalid
-from service.api.http.queries import query_request
+from service.api.http.queries import linked_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import TABLE, as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
@@ -57,7 +57,7 @@ def _add(operation: UseCase) -> None:
 
     async def get(http: HttpRequest) -> Response:
         table = wants_csv(http.headers.get("accept", ""))
-        asked: Any = query_request(http.query_params, operation.request)
+        asked: Any = await linked_request(http, operation.request)
         request = await with_hub_models(asked, shared(http).hub)
         snapshot = await snapshot_for(http, request)
         form = "csv" if table else "json"

@@ -21,7 +21,7 @@ from service.api.http.contract import (
 )
 from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import invalid, none_of
-from service.api.http.queries import query_request
+from service.api.http.queries import linked_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import TABLE, as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
@@ -78,7 +78,7 @@ async def create_report(http: HttpRequest, kind: Kind) -> Response:
 async def get_report(http: HttpRequest, kind: Kind) -> Response:
     """Report on what query parameters describe."""
     table = _wanted(http, kind)
-    asked: Any = query_request(http.query_params, ReportRequest)
+    asked: Any = await linked_request(http, ReportRequest)
     request = await with_hub_models(asked, shared(http).hub)
     snapshot = await snapshot_for(http, request)
     form = "csv" if table else "json"

@@ -14,6 +14,7 @@ from service.api.http.problems import (
     PROBLEM_TYPES,
     Problem,
     invalid,
+    joined,
     problem_details,
     validation_problem,
 )
@@ -30,6 +31,7 @@ from service.estimation.measurements.imports.imported import (
 )
 from service.estimation.measurements.imports.reading import FileRefused
 from service.estimation.measurements.imports.requests import MeasurementImportRequest
+from service.estimation.named import unknown_names
 from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.use_cases import USE_CASES
@@ -66,7 +68,9 @@ class InProcess:
             self._check_revision(request)
             return {**use_case.respond(request, self._snapshot)}
         except ValidationError as error:
-            raise _refused(validation_problem(error, use_case.request)) from None
+            problem = validation_problem(error, use_case.request)
+            unknown = unknown_names(body, use_case.request, self._snapshot)
+            raise _refused(joined(problem, unknown)) from None
         except Rejected as rejected:
             raise _refused(invalid(rejected.errors)) from None
         except Problem as problem:

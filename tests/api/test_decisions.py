@@ -187,7 +187,7 @@ CLOUDS = TRAINING["search"] | {"regions": ["aws/eu-north-1"]}
 async def test_recommendations_of_training_have_their_documented_shape(client):
     [asked] = TrainingRecommendationRequest.model_config["json_schema_extra"]["examples"]
     documented = await client.post("/v1/recommendations/training", json=asked)
-    assert len(documented.content) <= 25_100
+    assert len(documented.content) <= 24_000
     response = await client.post("/v1/recommendations/training", json=TRAINING)
     assert response.status_code == 200, response.text
     small = validated(TrainingRecommendationAnswer, response.json())

@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 
 import orjson
 from pydantic import ValidationError
+from pydantic_core import from_json
 from starlette.requests import Request as HttpRequest
 
 from service.api.http.hub_models import with_hub_models
-from service.api.http.problems import Problem, invalid, validation_problem
-from service.api.http.state import shared
+from service.api.http.problems import Problem, invalid, joined, validation_problem
+from service.api.http.state import current_snapshot, shared
 from service.estimation.bodies import parsed, refuse_repeated_keys
+from service.estimation.named import unknown_names
 from service.estimation.references import Request
 from service.estimation.rejection import Rejected
 
@@ -41,8 +43,9 @@ async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) 
     except ValidationError as error:
         problem = validation_problem(error, model)
         if problem.slug == "malformed-json":
-            problem = _malformed(http, body, problem.detail)
-        raise problem from None
+            raise _malformed(http, body, problem.detail) from None
+        unknown = unknown_names(from_json(body), model, await current_snapshot(http))
+        raise joined(problem, unknown) from None
     except Rejected as rejected:
         raise invalid(rejected.errors) from None
     return await with_hub_models(request, shared(http).hub)

@@ -12,6 +12,7 @@ from typing_extensions import TypeAliasType
 from service.descriptions import descriptions
 from service.estimation.nearest import hint, nearest
 from service.estimation.references import CatalogRequest, Request
+from service.estimation.use_cases import USE_CASES
 
 _QUOTED = re.compile(r"'([^']*)'")
 #: So many fields are listed where none is near; objects have fewer.
@@ -30,7 +31,10 @@ _DEEPEST = 3
 
 
 def unknown_field(
-    name: str, known: Iterable[str], below: Mapping[str, str] | None = None
+    name: str,
+    known: Iterable[str],
+    below: Mapping[str, str] | None = None,
+    elsewhere: str | None = None,
 ) -> tuple[str, tuple[str, ...]]:
     """What to say of a field that does not exist, and which ones may have been meant.
 
@@ -42,15 +46,31 @@ def unknown_field(
         Fields that there are at its place.
     below
         Paths of fields of objects at its place, by name.
+    elsewhere
+        Where a question that goes further takes it.
     """
     fields = sorted(known)
     path = (below or {}).get(name)
     if path is not None:
         return f"unknown field; did you mean {path}?", (path,)
+    if elsewhere is not None:
+        return f"unknown field: this answer does not depend on it; {elsewhere} takes it", ()
     near = nearest(name, fields)
     listed = f" (known: {', '.join(fields[:_MOST_LISTED])})" if fields and not near else ""
     unit = next((f", {told}" for other, told in _OTHER_UNITS if other.search(name)), "")
     return f"unknown field{unit}{hint(near)}{listed}", near
+
+
+def asked_elsewhere(name: str, model: type[Request]) -> str | None:
+    """The path of a question that takes all that this one takes, and a field more."""
+    paths = [
+        use_case.path
+        for use_case in USE_CASES.values()
+        if name in use_case.request.model_fields
+        and model.model_fields.keys() <= use_case.request.model_fields.keys()
+    ]
+    estimates = (path for path in paths if path.startswith("/estimates/"))
+    return f"/v1{next(estimates, paths[0])}" if paths else None
 
 
 def required_field(model: type[Request], place: Sequence[str | int]) -> str:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from service.api.http.meant import (
+    asked_elsewhere,
     choices_near,
     fields_at,
     paths_below,
@@ -267,6 +268,15 @@ def invalid(errors: Iterable[FieldError], most: int = _MOST_LISTED) -> Problem:
     return Problem("invalid-request", detail, listed[:most])
 
 
+def joined(problem: Problem, others: Iterable[FieldError]) -> Problem:
+    """The problem of a request with further errors, of which those of the same fields go."""
+    told = {error.pointer for error in problem.errors}
+    more = [error for error in others if error.pointer not in told]
+    if not more or problem.slug != "invalid-request" or len(told) >= _MOST_LISTED or "" in told:
+        return problem
+    return invalid([*problem.errors, *more])
+
+
 def validation_problem(
     error: ValidationError, model: type[Request], names: Mapping[tuple[str, ...], str] = _NO_NAMES
 ) -> Problem:
@@ -306,7 +316,9 @@ def validation_problem(
             detail = required_field(model, place)
         if item["type"] == "extra_forbidden" and len(found) < _MOST_LISTED:
             below = paths_below(model) if len(place) == 1 else None
-            detail, near = unknown_field(str(place[-1]), fields_at(model, place[:-1]), below)
+            name = str(place[-1])
+            elsewhere = asked_elsewhere(name, model) if len(place) == 1 else None
+            detail, near = unknown_field(name, fields_at(model, place[:-1]), below, elsewhere)
         found.append(FieldError(pointer, detail, suggestions=near))
     return invalid(found)
 

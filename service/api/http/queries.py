@@ -9,8 +9,12 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
+from starlette.requests import Request as HttpRequest
 
-from service.api.http.problems import invalid, validation_problem
+from service.api.http.meant import asked_elsewhere
+from service.api.http.problems import Problem, invalid, joined, validation_problem
+from service.api.http.state import current_snapshot
+from service.estimation.named import unknown_names
 from service.estimation.nearest import hint, nearest
 from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError
@@ -73,7 +77,7 @@ def query_request(query: QueryParams, model: type[Asked]) -> Asked:
     for name, text in query.multi_items():
         place = places.get(name)
         if place is None:
-            errors.append(_unknown(name, places))
+            errors.append(_unknown(name, places, asked_elsewhere(name, model)))
         elif name in seen:
             errors.append(FieldError(f"/{name}", "given more than once"))
         else:
@@ -82,13 +86,32 @@ def query_request(query: QueryParams, model: type[Asked]) -> Asked:
                 target = target.setdefault(part, {})
             target[place[-1]] = text
         seen.add(name)
-    if errors:
-        raise invalid(errors)
     try:
-        return model.model_validate(given)
+        asked = model.model_validate(given)
     except ValidationError as error:
         names = {place: name for name, place in places.items()}
-        raise validation_problem(error, model, names) from None
+        problem = validation_problem(error, model, names)
+        raise joined(invalid(errors), problem.errors) if errors else problem from None
+    if errors:
+        raise invalid(errors)
+    return asked
+
+
+async def linked_request(http: HttpRequest, model: type[Asked]) -> Asked:
+    """The request that a link spells.
+
+    Raises
+    ------
+    Problem
+        If a parameter is unknown, repeated or does not fit; names that the catalog does not have
+        are told, too.
+    """
+    try:
+        return query_request(http.query_params, model)
+    except Problem as problem:
+        given = dict(http.query_params)
+        unknown = unknown_names(given, model, await current_snapshot(http))
+        raise joined(problem, unknown) from None
 
 
 def filled(query: QueryParams) -> QueryParams:
@@ -131,8 +154,11 @@ def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> d
     return given
 
 
-def _unknown(name: str, known: Iterable[str]) -> FieldError:
-    """The error of a parameter that does not exist."""
+def _unknown(name: str, known: Iterable[str], elsewhere: str | None = None) -> FieldError:
+    """The error of a parameter that does not exist, or is another question's."""
+    if elsewhere is not None:
+        detail = f"unknown parameter: this answer does not depend on it; {elsewhere} takes it"
+        return FieldError(f"/{name}", detail)
     near = nearest(name, known)
     listed = "" if near else f" (known: {', '.join(sorted(known)) or 'none'})"
     return FieldError(f"/{name[:100]}", f"unknown parameter{hint(near)}{listed}", suggestions=near)

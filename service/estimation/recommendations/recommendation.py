@@ -57,6 +57,11 @@ class Plan:
         return told | {"figures": self.figures(choice["estimate"])}
 
 
+#: Parts of a choice in which it is held against others, and their significant digits.
+_COMPARED = frozenset({"candidate", "figures", "limits", "against"})
+_DIGITS = 6
+
+
 def recommendation(
     search: Search,
     found: SearchResult[Any],
@@ -128,7 +133,7 @@ def recommendation(
         "not_searched": [written(one, NotSearched) for one in search.context.not_searched],
         "excluded": [written(one, Excluded) for one in found.exclusions if one.candidates],
         "baseline": None if plan.baseline is None else plan.told(plan.baseline, detail),
-        "choices": [plan.told(choice, detail) for choice in held],
+        "choices": [_to_compare(plan.told(choice, detail)) for choice in held],
         "least_violating": near,
         "warnings": warning_entries(warnings),
         "provenance": provenance(
@@ -141,6 +146,19 @@ def recommendation(
         ),
     }
     return answer | {"front": front} if detail.has("front") else answer
+
+
+def _to_compare(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """A choice with as many digits as comparing takes; its request gives the very estimate."""
+    return {name: _rounded(part) if name in _COMPARED else part for name, part in choice.items()}
+
+
+def _rounded(part: Any) -> Any:
+    if isinstance(part, float):
+        return float(f"{part:.{_DIGITS}g}")
+    if isinstance(part, dict):
+        return {name: _rounded(one) for name, one in part.items()}
+    return [_rounded(one) for one in part] if isinstance(part, list) else part
 
 
 def _note_use(choices: Iterable[Mapping[str, Any]], warnings: list[EstimateWarning]) -> None:

@@ -498,3 +498,31 @@ async def test_a_percentile_is_understood_as_people_write_it(client, percentile)
     ]
     assert answers[0] == answers[1]
     assert answers[0]["limits"][0]["name"] == "ttft_p95_s"
+
+
+async def test_unknown_names_are_told_beside_what_cannot_be_read(client):
+    """Whoever mends a request mends it once."""
+    body = {"model": "no-such-model", "accelerator": "h101", "workload": {"input_tokens": 0}}
+    wrong = {"/model", "/accelerator", "/workload/input_tokens"}
+    assert pointers(problem(await client.post(PATH, json=body), 422)) == wrong
+    query = {"model": "no-such-model", "accelerator": "h101", "input_tokens": "0", "bogus": 1}
+    found = pointers(problem(await client.get(PATH, params=query), 422))
+    assert found == {"/model", "/accelerator", "/input_tokens", "/bogus"}
+    lists = {"models": ["llama-3.1-8b", "no-such-model"], "accelerators": 5, "regions": ["eu", "?"]}
+    found = pointers(problem(await client.post("/v1/compare", json=lists), 422))
+    assert found == {"/models/1", "/accelerators", "/regions/1"}
+
+
+async def test_names_in_another_catalog_are_not_judged(client):
+    body = {"model": "no-such-model", "accelerator": "h100", "catalog_revision": 1, "bogus": 1}
+    assert pointers(problem(await client.post(PATH, json=body), 422)) == {"/bogus"}
+
+
+async def test_a_field_of_another_question_leads_there(client):
+    body = {"model": "llama-3.1-8b", "accelerator": "h100", "region": "SE"}
+    sent = problem(await client.post("/v1/memory/inference", json=body), 422)
+    linked = problem(await client.get("/v1/memory/inference", params=body), 422)
+    for told in (sent, linked):
+        [error] = told["errors"]
+        assert error["pointer"] == "/region"
+        assert "/v1/estimates/inference takes it" in error["detail"]
