@@ -57,8 +57,8 @@ class Plan:
         return told | {"figures": self.figures(choice["estimate"])}
 
 
-#: Parts of a choice in which it is held against others, and their significant digits.
-_COMPARED = frozenset({"candidate", "figures", "limits", "against"})
+#: Parts of a choice that are read beside those of others, and their significant digits.
+_COMPARED = frozenset({"figures", "against"})
 _DIGITS = 6
 
 
