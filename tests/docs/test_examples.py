@@ -31,6 +31,12 @@ PAGES = [
 ]
 #: Programs that a page may tell people to run, and that are not for a test to run.
 ELSEWHERE = {"kubectl", "npx", "openapi-python-client"}
+#: Answers that stay small where nothing is included.
+LARGEST_BYTES = {
+    "/v1/estimates/inference": 8_000,
+    "/v1/recommendations": 24_000,
+    "/v1/recommendations/training": 24_000,
+}
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +103,8 @@ def test_curl_answers_what_the_page_says(page: Path, service: tuple[str, str]) -
                     assert status == expected_status(block), (block.line, response.text)
                     if "+json" in (kind := response.headers["content-type"]) or "/json" in kind:
                         answered = response.json()
+                        most = LARGEST_BYTES.get(asked.path.partition("?")[0], math.inf)
+                        assert len(response.content) <= most, (block.line, asked.path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

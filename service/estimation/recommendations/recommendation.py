@@ -59,7 +59,7 @@ class Plan:
 
 #: Parts of a choice that are read beside those of others, and their significant digits.
 _COMPARED = frozenset({"figures", "against"})
-_DIGITS = 6
+_DIGITS = 5
 
 
 def recommendation(
