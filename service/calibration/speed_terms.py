@@ -14,6 +14,9 @@ _KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
 #: Small kernels around a product of experts take their latency, which no generation of hardware has
 #: made longer.
 _NARROWED = (Level("class", 0.25), Level("kernels", 0.01))
+#: Products of experts are kernels that engines bring with them: sorted and multiplied in one, tuned
+#: for shapes and devices or not.
+_GROUPED = (Level("class", 0.25), Level("engine", 0.15), Level("generation", 0.05))
 _TILES = (Level("class", 0.15), Level("kernels", 0.05))
 _ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
@@ -200,12 +203,6 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     ),
     "speed/kernels": (
         Term(*("tile_rows", 48.0, 2.0, 256.0, 0.15, _TILES), logarithmic=True, usual_of=_TILE_ROWS),
-        Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _KERNELS, usual_of=_EXPERT_RATIO),
-        Term(
-            *("expert_half_elements", 3e5, 1e3, 3e7, 0.20, _KERNELS),
-            logarithmic=True,
-            usual_of=_HALF_ELEMENTS,
-        ),
         Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _NARROWED, logarithmic=True),
         Term(
             *("prompt_product_s", 1e-7, 1e-8, 1e-3, 0.10, _KERNELS),
@@ -224,6 +221,12 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _STEPS, logarithmic=True, usual_of=_STEP_S),
         Term("layer_s", 3e-5, 1e-6, 2e-3, 0.20, _GAPS, logarithmic=True, usual_of=_LAYER_S),
         Term("expert_s", 1e-6, 1e-8, 1e-3, 0.10, _EXPERTS, logarithmic=True, usual_of=_EXPERT_S),
+        Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _GROUPED, usual_of=_EXPERT_RATIO),
+        Term(
+            *("expert_half_elements", 3e5, 1e3, 3e7, 0.20, _GROUPED),
+            logarithmic=True,
+            usual_of=_HALF_ELEMENTS,
+        ),
         Term(
             "sequence_s", 1e-5, 1e-7, 2e-3, 0.10, _SEQUENCES, logarithmic=True, usual_of=_SEQUENCE_S
         ),
