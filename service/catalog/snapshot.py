@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
+from service.catalog.elsewhere import NameOfMachine, name_of_machine
 from service.catalog.entries.convert import (
     accelerator_from_document,
     calibration_from_document,
@@ -31,6 +32,7 @@ from service.catalog.entries.documents import (
 from service.catalog.entries.engines import engine_from_document, names_of
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
 from service.catalog.entries.figures import Figure
+from service.catalog.entries.instance_names import InstanceIndex
 from service.catalog.entries.model_names import ModelIndex
 from service.catalog.entries.models import model_from_document
 from service.catalog.entries.offers import OfferTable, offers_from_document
@@ -134,8 +136,15 @@ class CatalogSnapshot:
         index = self.references[collection]
         found = index.find(reference)
         if found is None:
-            raise index.unfound(collection, reference)
+            raise self._named_machine(collection, reference) or index.unfound(collection, reference)
         return entries[found]
+
+    def _named_machine(self, collection: str, reference: str) -> NameOfMachine | None:
+        if collection != "accelerators" or self.references[collection].candidates(reference):
+            return None
+        return name_of_machine(
+            reference, self.references, self.instances, self.platforms, self.accelerators
+        )
 
     def collection(self, collection: str) -> Mapping[str, Entry[Any]]:
         """All entries of a collection, by id."""
@@ -286,9 +295,11 @@ def _index(collection: str, documents: Mapping[str, Document]) -> ReferenceIndex
     if collection == "models":
         releases = {id_ for id_, document in documents.items() if "base_model" in document}
         return ModelIndex(aliases, releases)
+    names = {id_: str(document.get("name", id_)) for id_, document in documents.items()}
+    if collection == "instances":
+        return InstanceIndex(aliases, names)
     if collection != "accelerators":
         return ReferenceIndex(aliases)
-    names = {id_: str(document.get("name", id_)) for id_, document in documents.items()}
     memory = {
         id_: str(kind)
         for id_, document in documents.items()

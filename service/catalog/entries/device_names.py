@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from service.catalog.entries.references import MOST_SUGGESTIONS, ReferenceIndex
 
 _ASIDE = re.compile(
-    r"\([^()]*\)|^\s*gpu\s+\d+\s*:|\b\d+[ -]?cores?\b|@\s*[\d.]+\s*ghz|\b\d+\s*w\b|[®™©]"
+    r"\([^()]*\)|^\s*gpu\s+\d+\s*:|\b\d+[ -]?cores?\b|@\s*[\d.]+\s*ghz|\b\d+\s*w\b|[®™©]|"
+    r"\bmac[ -]?book(?:[ -](?:pro|air))?\b|\bmac[ -](?:studio|mini|pro)\b|\bimac\b"
 )
+#: A size of memory that leaves out its unit: "A100 80", "M3 Ultra 512".
+_BARE_SIZE = re.compile(r"\s\d{1,3}\s*$")
 _SIZE = re.compile(r"\b(\d+)\s*(?:gib|gb|g)\b")
 _WORD = re.compile(r"[a-z0-9]+\+?")
 #: Words that are written together or apart: "RTX4090", "RTXA6000", "4060Ti", "M3Max".
@@ -121,7 +124,7 @@ class DeviceIndex(ReferenceIndex):
     that say the same, then among those of the same product whose entry has the memory and the form
     that are asked for, and last without the series that it is of ("4090"). What several entries
     could be is none of them. A kind of memory ("H100 80GB HBM2e") rules out entries of another
-    one, unless that leaves none.
+    one, unless that leaves none. A last number may be the memory ("A100 80").
     """
 
     def __init__(
@@ -154,7 +157,10 @@ class DeviceIndex(ReferenceIndex):
 
     def candidates(self, reference: str) -> tuple[str, ...]:
         """Ids of all entries that the name could mean, in order; none where it means nothing."""
-        return super().candidates(reference) or self._by_device(device_name(reference))
+        found = super().candidates(reference) or self._by_device(device_name(reference))
+        if found or not _BARE_SIZE.search(reference):
+            return found
+        return self.candidates(f"{reference.rstrip()}gb")
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
         """Ids of entries that share a word with a number, then those with similar names."""

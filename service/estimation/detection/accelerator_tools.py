@@ -25,6 +25,9 @@ from service.estimation.detection.tables import (
 )
 
 _XPU_NAME = re.compile(r"Device Name:\s*([^|\n]{1,200})")
+_ROCM_LINE = re.compile(
+    r"^GPU\[(\d{1,4})\]\s*:\s*([^:\n]{1,80}?)\s*:\s*([^\n]{1,200})$", re.MULTILINE
+)
 #: Where amd-smi's releases have put the limit of power, the newest first.
 _AMD_LIMITS = ("socket_power", "socket_power_limit", "power_cap", "max_power", "ppt0")
 _AMD_NAMES = (("asic", "market_name"), ("board", "product_name"))
@@ -82,8 +85,8 @@ def amd_smi(text: str) -> tuple[Device, ...]:
 
 
 def rocm_smi(text: str) -> tuple[Device, ...]:
-    """Devices of ``rocm-smi --showproductname --showmeminfo vram``, as JSON or CSV."""
-    document = json_document(text) or _rows_by_device(text)
+    """Devices of ``rocm-smi --showproductname --showmeminfo vram``: JSON, CSV or for people."""
+    document = _lines_by_device(text) or json_document(text) or _rows_by_device(text)
     found: list[Device] = []
     for card, told in (document if isinstance(document, Mapping) else {}).items():
         if not str(card).startswith("card") or not isinstance(told, Mapping):
@@ -107,6 +110,14 @@ def _rows_by_device(text: str) -> dict[str, dict[str, str]]:
     rows = _sound(csv.reader(text[:MOST_CHARACTERS].splitlines()))
     names = next((row for row in rows if row and row[0] == "device"), [])
     return {row[0]: dict(zip(names[1:], row[1:], strict=False)) for row in rows if row}
+
+
+def _lines_by_device(text: str) -> dict[str, dict[str, str]]:
+    """What "GPU[0] : Card Series: …" and lines like it say, by device."""
+    found: dict[str, dict[str, str]] = {}
+    for number, key, value in _ROCM_LINE.findall(text[:MOST_CHARACTERS]):
+        found.setdefault(f"card{number}", {})[key] = value
+    return found
 
 
 def xpu_smi(text: str) -> tuple[Device, ...]:

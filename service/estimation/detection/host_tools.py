@@ -60,14 +60,18 @@ def system_profiler(text: str) -> tuple[tuple[Device, ...], Host]:
 
 
 def lscpu(text: str) -> Host:
-    """Processor and sockets of ``lscpu``, with ``-J`` or without."""
+    """Processor, sockets and their cores of ``lscpu``, with ``-J`` or without."""
     held = _of_fields(text) or fields(text)
-    sockets = held.get("socket(s)", "")
     name = held.get("model name")
     return Host(
         processor=None if name in {None, "-"} else name,
-        sockets=int(sockets) if _WHOLE.fullmatch(sockets) and int(sockets) else None,
+        sockets=_count(held.get("socket(s)", "")),
+        cores=_count(held.get("core(s) per socket", "")),
     )
+
+
+def _count(text: str) -> int | None:
+    return int(text) or None if _WHOLE.fullmatch(text) else None
 
 
 def meminfo(text: str) -> Host:

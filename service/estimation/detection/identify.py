@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NotRequired
 
+from service.catalog.entries.engines import names_of
 from service.catalog.entries.entry import Entry
 from service.catalog.entries.references import MOST_CANDIDATES, loosened
 from service.catalog.snapshot import CatalogSnapshot
@@ -19,6 +20,11 @@ from service.estimation.detection.readings import Device, Host
 _LEAST_MEMORY_RATIO, _MOST_MEMORY_RATIO = 0.85, 1.04
 #: A limit below this share of the power that a part is shipped with was set by somebody.
 _LIMITED_RATIO = 0.985
+#: AMD's tools limit the chip of a Radeon card, not its board: 303 of 355 W on an RX 7900 XTX, 265
+#: of 315 W on an RX 7900 XT, 255 of 300 W on an RX 6900 XT.
+_PACKAGE_SHARE, _RADEON = 0.85, ("amd-rx-", "amd-radeon-")
+#: No part lets its power be set to more than this many times what it is shipped with.
+_MOST_POWER_RATIO = 1.5
 #: SMBIOS types of chassis, by kinds of platforms that they are.
 _CHASSIS = {
     **dict.fromkeys((8, 9, 10, 14, 31, 32), "laptop"),
@@ -49,12 +55,16 @@ _BEHIND = re.compile(r"\s\(MCM\).*|\s(?:SXM[0-9]\s)?AC\b.*|-[0-9]{1,3}[ABCQ]\b.*
 _VIRTUAL = re.compile(r"-[0-9]{1,3}[ABCQ]$", re.IGNORECASE)
 #: What the table of nvidia-smi puts in place of the end of a long name.
 _CUT = "..."
-#: Processors that are named by their core, with their clouds and makers.
+_BRANDS = re.compile(r"^(?:nvidia|tesla|geforce)+")
+#: Processors that are named by their core, by the cloud or maker of the machine.
 _CORES = {
     ("amazon ec2", "neoverse-v1"): "AWS Graviton3",
     ("amazon ec2", "neoverse-v2"): "AWS Graviton4",
     ("nvidia", "neoverse-v2"): "NVIDIA Grace",
 }
+#: The same by the cores of a socket, in machines of others. Google's Axion has as many as Grace.
+_CORES_OF_SOCKET = {("neoverse-v2", 72): "NVIDIA Grace", ("neoverse-v2", 96): "AWS Graviton4"}
+_AXION_CLOUD = "google"
 #: A device of a package of two dies is one of them.
 _DIE = "-gcd-"
 
@@ -190,7 +200,10 @@ def _in_processor(device: Device, host: Host, snapshot: CatalogSnapshot) -> Devi
 def _processor(host: Host) -> Device | None:
     if host.processor is None:
         return None
-    named = _CORES.get(((host.vendor or "").casefold(), host.processor.casefold()))
+    vendor, core = (host.vendor or "").casefold(), host.processor.casefold()
+    named = _CORES.get((vendor, core))
+    if named is None and vendor != _AXION_CLOUD:
+        named = _CORES_OF_SOCKET.get((core, host.cores or 0))
     return Device(named or _GRAPHICS.sub("", host.processor), host.memory_bytes)
 
 
@@ -212,13 +225,21 @@ def _candidates(device: Device, snapshot: CatalogSnapshot) -> list[str]:
 
 
 def _beginning(name: str, snapshot: CatalogSnapshot) -> list[str]:
-    """Entries with a longer name than what is left of one that was cut."""
-    begun = loosened(name)
+    """Entries with a longer name, or an alias with a brand, than is left of one that was cut."""
+    begun = _unbranded(name)
     return [
         entry_id
         for entry_id, entry in snapshot.accelerators.items()
-        if loosened(str(entry.document["name"])).startswith(begun)
+        if any(
+            _BRANDS.match(loosened(told)) and _unbranded(told).startswith(begun)
+            for told in (str(entry.document["name"]), *names_of(entry.document))
+        )
     ]
+
+
+def _unbranded(name: str) -> str:
+    """A name without the brands before it, which drivers have changed over the years."""
+    return _BRANDS.sub("", loosened(name))
 
 
 def _listed(name: str) -> Iterator[str]:
@@ -240,7 +261,9 @@ def _accelerators(
 ) -> DetectedAccelerators:
     could_be = _candidates(device, snapshot)
     entries = [snapshot.accelerators[entry_id] for entry_id in could_be]
-    fitting = _of_memory(entries, _memory_bytes(device, host, entries))
+    fitting = _of_memory(
+        _of_power(entries, device.power_limit_w), _memory_bytes(device, host, entries)
+    )
     if not could_be:
         fitting_ids = _alike(device, host, snapshot)
         like = f", or take one that is like it: {', '.join(fitting_ids)}" if fitting_ids else ""
@@ -265,9 +288,14 @@ def _accelerators(
 
 
 def _alike(device: Device, host: Host, snapshot: CatalogSnapshot) -> list[str]:
-    """Entries with names like that of a device; of a processor those with the host's memory."""
+    """Entries with names like that of a device; of a processor those with the host's memory.
+
+    None for graphics without a number in their name ("Raphael"), which is like any other.
+    """
     processor = _processor(host)
     alone = processor is not None and processor.name == device.name
+    if not alone and not any(map(str.isdigit, device.name)):
+        return []
     return [
         entry_id
         for entry_id in snapshot.references["accelerators"].suggestions(device.name)
@@ -299,6 +327,15 @@ def _of_memory(
     ]
     best = min((abs(1.0 - ratios[entry.id]) for entry in near), default=0.0)
     return [entry for entry in near if abs(1.0 - ratios[entry.id]) <= best + 1e-9]
+
+
+def _of_power(entries: list[Entry[Accelerator]], limit_w: float | None) -> list[Entry[Accelerator]]:
+    """Those whose power can be set to a limit; all where that is none of them."""
+    if limit_w is None:
+        return entries
+    shipped = ((entry, _shipped_power_w(entry)) for entry in entries)
+    able = [entry for entry, w in shipped if w is None or limit_w <= _MOST_POWER_RATIO * w]
+    return able or entries
 
 
 def _sold_bytes(entry: Entry[Accelerator]) -> float:
@@ -360,8 +397,9 @@ def _request(
     if platform is not None:
         request["platform"] = platform.id
     limit, most = found["power_limit_w"], _shipped_power_w(entry)
-    if limit is not None and most is not None and limit < _LIMITED_RATIO * most:
-        request["power_limit_w"] = limit
+    of_board = _PACKAGE_SHARE if entry.id.startswith(_RADEON) else 1.0
+    if limit is not None and most is not None and limit < _LIMITED_RATIO * of_board * most:
+        request["power_limit_w"] = round(limit / of_board, 1)
     return request
 
 

@@ -30,16 +30,21 @@ class Device:
     divided: bool = False
 
 
+_LACKED = ("processor", "sockets", "cores", "memory_bytes", "vendor", "model", "chassis")
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """The machine around the accelerators.
 
     ``model`` is what its maker calls it, ``vendor`` who that is, ``board`` whether it is a board
-    that is one device, ``chassis`` its SMBIOS type. Unknown things are None.
+    that is one device, ``chassis`` its SMBIOS type, ``cores`` those of one socket. Unknown things
+    are None.
     """
 
     processor: str | None = None
     sockets: int | None = None
+    cores: int | None = None
     memory_bytes: int | None = None
     vendor: str | None = None
     model: str | None = None
@@ -48,11 +53,7 @@ class Host:
 
     def with_missing(self, other: Host) -> Host:
         """The same host, with what it lacks as the other says it."""
-        found = {
-            name: getattr(other, name)
-            for name in ("processor", "sockets", "memory_bytes", "vendor", "model", "chassis")
-            if getattr(self, name) is None
-        }
+        found = {name: getattr(other, name) for name in _LACKED if getattr(self, name) is None}
         return replace(self, board=self.board or other.board, **found)
 
 

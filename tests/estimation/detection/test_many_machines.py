@@ -224,3 +224,64 @@ def test_a_card_without_a_name_is_not_looked_up(packaged_snapshot: CatalogSnapsh
     card = {"Card Series": "N/A", "Card Model": "0x744c", "VRAM Total Memory (B)": "25753026560"}
     found = detect({"rocm-smi": json.dumps({"card0": card})}, packaged_snapshot)
     assert found["remarks"] == ["no tool named an accelerator or a processor"]
+
+
+@pytest.mark.parametrize(
+    ("name", "watts", "memory", "expected"),
+    [
+        ("NVIDIA A100 80G...", 300, 81920, ["nvidia-a100-pcie-80gb"]),
+        ("Tesla V100-SXM2...", 300, 32510, ["nvidia-v100-sxm-32gb"]),
+        ("GeForce RTX 208...", 250, 11019, ["nvidia-rtx-2080-ti-11gb"]),
+        (
+            "NVIDIA RTX PRO 6000 Blac...",
+            600,  # more than a Max-Q of 300 W can be set to
+            97887,
+            [
+                "nvidia-rtx-pro-6000-blackwell-server-96gb",
+                "nvidia-rtx-pro-6000-blackwell-workstation-96gb",
+            ],
+        ),
+    ],
+)
+def test_cut_names_are_told_by_brand_memory_and_power(
+    packaged_snapshot: CatalogSnapshot, name: str, watts: int, memory: int, expected: list[str]
+) -> None:
+    table = _whole_table(name, f"0MiB / {memory}MiB").replace("115W", f"{watts}W")
+    [found] = detect({"nvidia-smi": table}, packaged_snapshot)["accelerators"]
+    assert ([found["accelerator"]] if found["accelerator"] else found["candidates"]) == expected
+
+
+_FOR_PEOPLE = """
+================================= Product Info =================================
+GPU[0]          : Card Series:          Radeon RX 7900 XTX
+GPU[0]          : Card Model:           0x744c
+GPU[0]          : Max Graphics Package Power (W): {watts}
+GPU[1]          : Card Series:          Raphael
+GPU[1]          : Card Model:           0x164e
+"""
+
+
+@pytest.mark.parametrize(("watts", "limit"), [("303.0", None), ("255.0", 300.0)])
+def test_rocm_smi_for_people_and_its_limit_of_the_chip(
+    packaged_snapshot: CatalogSnapshot, watts: str, limit: float | None
+) -> None:
+    found = detect({"rocm-smi": _FOR_PEOPLE.format(watts=watts)}, packaged_snapshot)
+    assert found["request"] is not None
+    assert found["request"]["accelerator"] == "amd-rx-7900-xtx-24gb"
+    assert found["request"].get("power_limit_w") == limit
+    assert not found["accelerators"][1]["candidates"]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "cores", "expected"),
+    [
+        ("Supermicro", 72, "nvidia-grace-480gb"),
+        ("", 96, "aws-graviton4"),
+        ("Google", 72, None),  # Axion has the same cores, and as many
+    ],
+)
+def test_cores_of_arm_by_how_many_a_socket_has(
+    packaged_snapshot: CatalogSnapshot, vendor: str, cores: int, expected: str | None
+) -> None:
+    lscpu = f"  Model name: Neoverse-V2\n  Core(s) per socket: {cores}\n  Socket(s): 1\n"
+    assert _only({"lscpu": lscpu, "dmi-vendor": vendor}, packaged_snapshot) == expected
