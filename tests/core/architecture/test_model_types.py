@@ -39,8 +39,7 @@ def test_parameters_are_those_of_the_reference(model_type):
 @pytest.mark.parametrize(
     ("model_type", "reason"),
     [
-        ("rwkv5", "RWKV"),
-        ("rwkv", "RWKV"),
+        ("rwkv6qwen2", "RWKV"),
         ("llada", "diffusion model of text"),
         ("dream", "diffusion model of text"),
         ("zamba2", "same block of attention"),

@@ -196,6 +196,10 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
     ),
     "fla-hub/rwkv7-2.9B-world": (rwkv7(2560, 32, 320), 2_947_735_040),
     "fla-hub/rwkv7-1.5B-world": (rwkv7(2048, 24, 256), 1_527_404_544),
+    "RWKV/v5-Eagle-7B-HF": (
+        {"model_type": "rwkv5", "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 65536},
+        7_518_044_160,
+    ),
     "RWKV/rwkv-6-world-1b6": (
         {"model_type": "rwkv6", "hidden_size": 2048, "num_hidden_layers": 24, "vocab_size": 65536},
         1_599_873_024,
@@ -252,6 +256,16 @@ def test_rwkv_keeps_a_matrix_for_each_head_and_no_keys():
         assert isinstance(group.mixer, StateMixer)
         assert group.mixer.recurrent_state_elements == 40 * 64 * 64
         assert group.mixer.convolution_state_elements == 2 * 2560
+
+
+def test_rwkv_4_keeps_vectors_and_rwkv_5_matrices():
+    sizes = {"hidden_size": 2048, "num_hidden_layers": 24, "vocab_size": 65536}
+    held = {}
+    for kind in ("rwkv", "rwkv5"):
+        mixer = parse_config({"model_type": kind, **sizes}).groups[0].mixer
+        assert isinstance(mixer, StateMixer)
+        held[kind] = mixer.recurrent_state_elements
+    assert held == {"rwkv": 3 * 2048, "rwkv5": 2048 * 64}
 
 
 def test_slices_of_an_image():

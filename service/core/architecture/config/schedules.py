@@ -96,11 +96,29 @@ def layer_types(otherwise: Schedule) -> Schedule:
     return schedule
 
 
+def listed_parts(otherwise: Schedule) -> Schedule:
+    """As the list ``mlp_layer_types`` says, or by another schedule where there is none."""
+
+    def schedule(fields: Fields, layers: int) -> LayerKinds:
+        listed = fields.array("mlp_layer_types", layers)
+        if listed is None:
+            return otherwise(fields, layers)
+        if any(kind not in ("dense", "sparse") for kind in listed):
+            raise fields.fault("mlp_layer_types", "must hold dense and sparse")
+        return tuple("experts" if kind == "sparse" else "dense" for kind in listed)
+
+    return schedule
+
+
 def dense_first(fields: Fields, layers: int) -> LayerKinds:
     """``first_k_dense_replace`` dense layers, then experts every ``moe_layer_freq`` (DeepSeek).
 
-    Some list for each layer whether it has experts (MiMo-V2).
+    Some list for each layer whether it has experts (MiMo-V2, and what newer libraries save).
     """
+    return listed_parts(_dense_first)(fields, layers)
+
+
+def _dense_first(fields: Fields, layers: int) -> LayerKinds:
     if fields.is_list("moe_layer_freq"):
         listed = fields.array("moe_layer_freq", layers) or ()
         if any(type(one) is not int or one not in (0, 1) for one in listed):
@@ -115,6 +133,10 @@ def dense_first(fields: Fields, layers: int) -> LayerKinds:
 
 def sparse_steps(fields: Fields, layers: int) -> LayerKinds:
     """Experts each ``decoder_sparse_step`` layers but not in ``mlp_only_layers`` (Qwen2-MoE)."""
+    return listed_parts(_sparse_steps)(fields, layers)
+
+
+def _sparse_steps(fields: Fields, layers: int) -> LayerKinds:
     step = fields.optional_size("decoder_sparse_step", MAX_LAYERS) or 1
     dense = fields.indices("mlp_only_layers", layers) or frozenset()
     return tuple(

@@ -72,13 +72,6 @@ def _choosing_layers(fields: Fields, layers: int) -> LayerKinds:
     return tuple("blocks" if one else "full" for one in marked)
 
 
-def _feed_forwards(fields: Fields, layers: int) -> LayerKinds:
-    named = fields.array("mlp_layer_types", layers)
-    if named is None:
-        return dense_first(fields, layers)
-    return tuple("dense" if kind == "dense" else "experts" for kind in named)
-
-
 def _dense_width(fields: Fields) -> int:
     return fields.size("dense_intermediate_size")
 
@@ -105,7 +98,7 @@ _MINIMAX_M3 = Family(
         "experts": experts(correction_bias=True, shared_width=_shared_width),
     },
     mixer_schedule=_choosing_layers,
-    feed_forward_schedule=_feed_forwards,
+    feed_forward_schedule=dense_first,
 )
 
 CHOSEN_BLOCKS_FAMILIES: Mapping[str, Family] = {

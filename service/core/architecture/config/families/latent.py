@@ -17,16 +17,18 @@ from service.core.architecture.config.families.state import (
 from service.core.architecture.config.family import PRE_NORMS, Family
 from service.core.architecture.config.fields import MAX_LAYERS, Fields
 from service.core.architecture.config.parts import (
+    MixerBuilder,
     dense,
     experts,
     grouped_attention,
     latent_attention,
     linear,
     shared_experts_width,
+    vector,
 )
 from service.core.architecture.config.schedules import LayerKinds, dense_first, layer_types
 from service.core.architecture.model import LatentAttention, Mixer
-from service.core.architecture.tensors import Shard, TensorClass
+from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
 _LATENT_DEFAULTS: Mapping[str, object] = {
     "qk_nope_head_dim": 128,
@@ -223,6 +225,81 @@ _MISTRAL4 = Family(
     feed_forward_schedule=dense_first,
 )
 
+_AXK1 = replace(
+    _DEEPSEEK_V3,
+    defaults={**_DEEPSEEK_V3.defaults, "num_experts": 192, "first_k_dense_replace": 1},
+    norms=(*PRE_NORMS, "post_mlp_layernorm"),
+)
+
+
+def _gated_with_queries(fields: Fields) -> LatentAttention:
+    """Latent attention whose gate comes of the queries' vector, before and after its norm (A.X K2).
+
+    The gates of the two norms over the hidden size stand here, too.
+    """
+    own = latent_attention(fields)
+    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    width = sum(fields.size(f"{name}_head_dim") for name in ("qk_nope", "qk_rope", "v"))
+    rank, narrow = fields.size("q_lora_rank"), fields.size("gated_norm_rank")
+    whole, attention = Shard.REPLICATED, TensorClass.ATTENTION
+    tensors = tuple(tensor for tensor in own.tensors if tensor.name != "q_b_proj")
+    tensors += linear("q_gate_proj", attention, 2 * rank, heads * width, Shard.COLUMN)
+    tensors += linear("norm_gates.down", attention, hidden, narrow, whole, copies=2)
+    tensors += linear("norm_gates.up", attention, narrow, hidden, whole, copies=2)
+    return replace(own, tensors=tensors)
+
+
+_AXK2 = replace(
+    _DEEPSEEK_V32,
+    defaults={
+        **_DEEPSEEK_V32.defaults,
+        "num_experts": 128,
+        "moe_intermediate_size": 512,
+        "first_k_dense_replace": 1,
+        "index_n_heads": 16,
+        "gated_norm_rank": 16,
+    },
+    mixers={"full": _gated_with_queries},
+)
+
+
+def _in_streams(attention: MixerBuilder) -> MixerBuilder:
+    """Latent attention with a gate on its output and sinks, between residual streams (Hy4)."""
+
+    def build(fields: Fields) -> Mixer:
+        own = attention(fields)
+        hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+        streams, whole = fields.size("hc_mult"), Shard.REPLICATED
+        gate = heads * fields.size("v_head_dim")
+        tensors = linear("gate_proj", TensorClass.ATTENTION, hidden, gate, Shard.COLUMN)
+        tensors += (vector("sinks", heads),)
+        tensors += linear(
+            "hc.fn", TensorClass.ROUTER, streams * hidden, 2 * streams, whole, copies=2
+        )
+        return replace(own, tensors=own.tensors + tensors)
+
+    return build
+
+
+def _leave_streams(fields: Fields) -> tuple[Tensor, ...]:
+    """What makes one vector of the residual streams before the head."""
+    streams, hidden = fields.size("hc_mult"), fields.size("hidden_size")
+    return linear("hc_head.fn", TensorClass.ROUTER, streams * hidden, streams, Shard.REPLICATED)
+
+
+_HUNYUAN_4 = replace(
+    _GLM_SPARSE,
+    defaults={
+        **_GLM_SPARSE.defaults,
+        "moe_intermediate_size": 768,
+        "first_k_dense_replace": 1,
+        "index_n_heads": 16,
+        "hc_mult": 4,
+    },
+    mixers={kind: _in_streams(build) for kind, build in _GLM_SPARSE.mixers.items()},
+    extra_tensors=_leave_streams,
+)
+
 LATENT_FAMILIES: Mapping[str, Family] = {
     "deepseek_v2": _DEEPSEEK_V2,
     "deepseek_vl_v2": _DEEPSEEK_V2,
@@ -237,6 +314,9 @@ LATENT_FAMILIES: Mapping[str, Family] = {
         _DEEPSEEK_V3, defaults={**_DEEPSEEK_V3.defaults, "first_k_dense_replace": 1}
     ),
     "glm_moe_dsa": _GLM_SPARSE,
+    "axk1": _AXK1,
+    "axk2": _AXK2,
+    "hy_v4": _HUNYUAN_4,
     "minicpm3": _MINICPM3,
     "mistral4": _MISTRAL4,
     "youtu": _YOUTU,

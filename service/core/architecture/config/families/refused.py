@@ -16,7 +16,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
         *("nemotron_labs_diffusion", "fast_dllm", "wedlm"),
     ),
     "is a recurrent network whose state is that of RWKV, which is not computed": (
-        *("rwkv", "rwkv5", "rwkv6qwen2", "rwkv_hybrid"),
+        *("rwkv6qwen2", "rwkv_hybrid"),
     ),
     "has linear recurrences of a kind that is not computed": (
         *("xlstm", "retnet", "gla", "hgrn", "hgrn2", "delta_net", "gated_deltanet", "mega"),

@@ -1,13 +1,15 @@
-"""RWKV 6 and 7: recurrent networks with a matrix for each head as their state.
+"""RWKV 4 to 7: recurrent networks, from RWKV 5 on with a matrix for each head as their state.
 
-Sizes are those of the modelling code published with the checkpoints: RWKV 6 as in
-``modeling_rwkv6.py`` of RWKV's repositories, RWKV 7 as in flash-linear-attention
+Sizes are those of the modelling code published with the checkpoints: RWKV 4 as in Hugging Face
+transformers, RWKV 5 and 6 as in ``modeling_rwkv5.py`` and ``modeling_rwkv6.py`` of RWKV's
+repositories, RWKV 7 as in flash-linear-attention
 (https://github.com/fla-org/flash-linear-attention, 2025).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import Fields
@@ -22,6 +24,9 @@ _PART = TensorClass.DENSE_FFN
 _FLOPS_PER_ELEMENT = 5.0
 #: RWKV 7 also takes away what the state holds for a key: it is read once more and written (4).
 _FLOPS_PER_DELTA_ELEMENT = 9.0
+#: RWKV 4 keeps a sum of values, one of weights and the largest exponent; each is scaled by an
+#: exponential, added to and compared.
+_SUMS, _FLOPS_PER_SUM = 3, 5.0
 #: Width from which RWKV 6 has adapters twice as wide (modeling_rwkv6.py).
 _WIDE = 4096
 #: Mixtures of a token with the one before it that RWKV 6 makes.
@@ -52,6 +57,54 @@ def _mixer(
     return StateMixer(kind, heads, elements, 2 * hidden, flops * elements, tensors)
 
 
+def _time_mix4(fields: Fields) -> StateMixer:
+    """RWKV 4, whose state is two sums and their scale for each element of a token.
+
+    References
+    ----------
+    Peng et al., RWKV: Reinventing RNNs for the Transformer Era, 2023, section 3.2,
+    https://arxiv.org/abs/2305.13048
+    """
+    hidden = fields.size("hidden_size")
+    inner = fields.optional_size("attention_hidden_size") or hidden
+    tensors: tuple[Tensor, ...] = (vector("time_mix", 3 * hidden),)
+    tensors += (vector("time_decay", inner), vector("time_first", inner))
+    for name in ("key", "value", "receptance"):
+        tensors += linear(name, _STATE, hidden, inner, Shard.COLUMN)
+    tensors += linear("output", _STATE, inner, hidden, Shard.ROW)
+    elements = _SUMS * inner
+    flops = _FLOPS_PER_SUM * elements
+    return StateMixer("rwkv4", inner, elements, 2 * hidden, flops, tensors)
+
+
+def _channel_mix4(fields: Fields) -> DenseFeedForward:
+    hidden = fields.size("hidden_size")
+    return _channel_mix(fields, "time_mix", fields.optional_size("intermediate_size") or 4 * hidden)
+
+
+def _time_mix5(fields: Fields) -> StateMixer:
+    """RWKV 5.2, in which each element of a head decays at a rate of its own.
+
+    References
+    ----------
+    Peng et al., Eagle and Finch, 2024, section 4, https://arxiv.org/abs/2404.05892
+    """
+    hidden = fields.size("hidden_size")
+    heads, width = _heads(fields, "head_size")
+    tensors: tuple[Tensor, ...] = (vector("time_mix", 4 * hidden),)
+    tensors += (vector("time_decay", hidden), vector("time_faaaa", hidden))
+    return _mixer("rwkv5", heads, width, _FLOPS_PER_ELEMENT, tensors + _projections(hidden))
+
+
+def _projections(hidden: int) -> tuple[Tensor, ...]:
+    """The matrices of RWKV 5 and 6, and the norm of their heads."""
+    tensors: tuple[Tensor, ...] = ()
+    for name in ("receptance", "key", "value", "gate"):
+        tensors += linear(name, _STATE, hidden, hidden, Shard.COLUMN)
+    tensors += linear("output", _STATE, hidden, hidden, Shard.ROW)
+    return tensors + norm("ln_x", hidden, bias=True)
+
+
 def _time_mix6(fields: Fields) -> StateMixer:
     """RWKV 6.
 
@@ -67,18 +120,19 @@ def _time_mix6(fields: Fields) -> StateMixer:
     tensors += linear("time_maa_w2", _STATE, _MIXTURES * narrow, hidden, Shard.COLUMN)
     tensors += _adapter("time_decay", hidden, 2 * narrow, bias=False)
     tensors += (vector("time_decay", hidden), vector("time_faaaa", hidden))
-    for name in ("receptance", "key", "value", "gate"):
-        tensors += linear(name, _STATE, hidden, hidden, Shard.COLUMN)
-    tensors += linear("output", _STATE, hidden, hidden, Shard.ROW)
-    tensors += norm("ln_x", hidden, bias=True)
-    return _mixer("rwkv6", heads, width, _FLOPS_PER_ELEMENT, tensors)
+    return _mixer("rwkv6", heads, width, _FLOPS_PER_ELEMENT, tensors + _projections(hidden))
 
 
 def _channel_mix6(fields: Fields) -> DenseFeedForward:
     hidden = fields.size("hidden_size")
     inner = fields.optional_size("intermediate_size") or int(hidden * 3.5 // 32 * 32)
+    return _channel_mix(fields, "time_maa", inner)
+
+
+def _channel_mix(fields: Fields, mixture: str, inner: int) -> DenseFeedForward:
+    hidden = fields.size("hidden_size")
     tensors = (
-        vector("time_maa", 2 * hidden),
+        vector(mixture, 2 * hidden),
         *linear("key", _PART, hidden, inner, Shard.COLUMN),
         *linear("receptance", _PART, hidden, hidden, Shard.REPLICATED),
         *linear("value", _PART, inner, hidden, Shard.ROW),
@@ -130,16 +184,22 @@ def _first_apart(fields: Fields, layers: int) -> LayerKinds:  # noqa: ARG001 - a
 
 
 _NORMS = ("ln1", "ln2")
-_RWKV6 = Family(
-    defaults={"head_size": 64},
-    mixers={"mix": _time_mix6},
-    feed_forwards={"mix": _channel_mix6},
+_RWKV4 = Family(
+    mixers={"mix": _time_mix4},
+    feed_forwards={"mix": _channel_mix4},
     mixer_schedule=every("mix"),
     feed_forward_schedule=every("mix"),
     norms=_NORMS,
     norm_bias=True,
     embedding_norm=True,
 )
+_RWKV6 = replace(
+    _RWKV4,
+    defaults={"head_size": 64},
+    mixers={"mix": _time_mix6},
+    feed_forwards={"mix": _channel_mix6},
+)
+_RWKV5 = replace(_RWKV6, mixers={"mix": _time_mix5})
 _RWKV7 = Family(
     defaults={"head_dim": 64},
     mixers={
@@ -154,4 +214,9 @@ _RWKV7 = Family(
     embedding_norm=True,
 )
 
-RWKV_FAMILIES: Mapping[str, Family] = {"rwkv6": _RWKV6, "rwkv7": _RWKV7}
+RWKV_FAMILIES: Mapping[str, Family] = {
+    "rwkv": _RWKV4,
+    "rwkv5": _RWKV5,
+    "rwkv6": _RWKV6,
+    "rwkv7": _RWKV7,
+}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from service.core.architecture.config.families.llama_like import GRANITE_WINDOWS
-from service.core.architecture.config.family import Family
+from service.core.architecture.config.family import PRE_NORMS, Family
 from service.core.architecture.config.fields import MAX_LAYERS, ConfigNotUnderstood, Fields
 from service.core.architecture.config.parts import (
     AttentionBuilder,
@@ -339,14 +339,6 @@ def _stated_dense_layers(fields: Fields, layers: int) -> LayerKinds:
     return tuple("dense" if layer < first else "experts" for layer in range(layers))
 
 
-def _stated_parts(fields: Fields, layers: int) -> LayerKinds:
-    """The parts that ``mlp_layer_types`` lists, or one dense layer before the experts (Laguna)."""
-    listed = fields.array("mlp_layer_types", layers) or ("dense", *("sparse",) * (layers - 1))
-    if not set(listed) <= {"dense", "sparse"}:
-        raise fields.fault("mlp_layer_types", "a layer is neither dense nor sparse")
-    return tuple("experts" if kind == "sparse" else "dense" for kind in listed)
-
-
 def _gated_by_element(fields: Fields) -> bool:
     """Laguna: ``gating`` is "per-head" or true for a gate by head, else it is by element."""
     try:
@@ -420,6 +412,7 @@ _LAGUNA = Family(
         "moe_intermediate_size": 512,
         "shared_expert_intermediate_size": 512,
         "sliding_window": 512,
+        "first_k_dense_replace": 1,
     },
     mixers={span: _own_head_count(span) for span in ("full", "sliding")},
     feed_forwards={
@@ -427,7 +420,24 @@ _LAGUNA = Family(
         "experts": experts(correction_bias=True, shared_width=shared_expert_width),
     },
     mixer_schedule=layer_types(every("full")),
-    feed_forward_schedule=_stated_parts,
+    feed_forward_schedule=dense_first,
+)
+_FLINT = Family(
+    defaults={**_LAGUNA.defaults, "shared_expert_intermediate_size": 1024, "sliding_window": 513},
+    mixers=grouped_attention(
+        qkv_bias="attention_bias", output_bias="attention_bias", qk_norm=True, sinks=True
+    ),
+    feed_forwards={"dense": dense(), "experts": experts(shared_width=shared_expert_width)},
+    mixer_schedule=layer_types(windowed()),
+    feed_forward_schedule=sparse_steps,
+)
+_KOLIBRI = Family(
+    defaults={**_LAGUNA.defaults, "num_key_value_heads": 4, "sliding_window": 513},
+    mixers=grouped_attention(qk_norm=True),
+    feed_forwards=_LAGUNA.feed_forwards,
+    mixer_schedule=layer_types(every_nth_full(5)),
+    feed_forward_schedule=every("experts"),
+    norms=(*PRE_NORMS, "post_self_attn_layernorm", "post_mlp_layernorm"),
 )
 
 SPARSE_FAMILIES: Mapping[str, Family] = {
@@ -466,4 +476,6 @@ SPARSE_FAMILIES: Mapping[str, Family] = {
     "grok-2": _GROK_2,
     "afmoe": _AFMOE,
     "laguna": _LAGUNA,
+    "flint": _FLINT,
+    "kolibri1": _KOLIBRI,
 }

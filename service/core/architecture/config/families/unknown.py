@@ -16,6 +16,7 @@ from service.core.architecture.config.schedules import (
     LayerKinds,
     dense_first,
     layer_types,
+    sparse_steps,
     windowed,
 )
 
@@ -29,7 +30,7 @@ def _mixers(fields: Fields, layers: int) -> LayerKinds:
 def _feed_forwards(fields: Fields, layers: int) -> LayerKinds:
     if not fields.has("num_experts") or fields.count("num_experts") < 2:
         return ("dense",) * layers
-    return dense_first(fields, layers)
+    return (sparse_steps if fields.has("mlp_only_layers") else dense_first)(fields, layers)
 
 
 UNKNOWN_FAMILY = Family(
