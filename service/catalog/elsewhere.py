@@ -51,7 +51,7 @@ def name_of_machine(
     accelerators
         Ids of all accelerators.
     """
-    rented = references["instances"].candidates(reference)
+    rented = references["instances"].could_be(reference)
     if rented:
         held = dict.fromkeys(str(instances[id_].document["accelerator"]) for id_ in rented)
         what = f"the instance {rented[0]}" if len(rented) == 1 else "a series of instances"

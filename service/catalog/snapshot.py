@@ -140,7 +140,7 @@ class CatalogSnapshot:
         return entries[found]
 
     def _named_machine(self, collection: str, reference: str) -> NameOfMachine | None:
-        if collection != "accelerators" or self.references[collection].candidates(reference):
+        if collection != "accelerators" or self.references[collection].could_be(reference):
             return None
         return name_of_machine(
             reference, self.references, self.instances, self.platforms, self.accelerators

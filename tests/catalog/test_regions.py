@@ -77,17 +77,15 @@ def test_subregions_of_the_united_states_are_of_the_newest_edition(
     assert {entry.origins["grid_gco2e_per_kwh"].source for entry in grids} == {"epa-egrid2023"}
 
 
-def test_where_no_water_stress_is_known_the_country_says_why(
+def test_water_stress_is_known_for_every_region_of_a_cloud(
     packaged_snapshot: CatalogSnapshot,
 ) -> None:
     unknown = [
-        entry
+        entry.id
         for entry in packaged_snapshot.regions.values()
         if entry.value.water_stress_ratio is None and entry.document["kind"] == "cloud"
     ]
-    assert {entry.value.country for entry in unknown} == {"TW"}
-    notes = packaged_snapshot.regions["country/TW"].document["notes"]
-    assert "Water stress is not stated" in notes
+    assert unknown == []
 
 
 def test_classes_of_water_stress_are_those_of_the_state(packaged_snapshot: CatalogSnapshot) -> None:

@@ -362,7 +362,7 @@ QUERIES = {
         8x h100 | lambda/gpu_8x_h100_sxm5
         4x a100 | vast/4x-A100_SXM4-32-65536
         aws l40s | aws/g6e.xlarge
-        tpu v5e | gcp/tpu-v5litepod-1
+        tpu v5e | gcp/ct5lp-hightpu-1t
         aws inferentia | aws/inf1.xlarge
         g4dn | aws/g4dn.metal
         g4dn.xlarge | aws/g4dn.xlarge

@@ -132,7 +132,7 @@ def test_an_entry_that_nobody_else_states_says_why(packaged_snapshot: CatalogSna
     for collection, entry_id in (
         ("accelerators", "sambanova-sn40l"),
         ("platforms", "desktop"),
-        ("instances", "gcp/a3-highgpu-8g"),
+        ("instances", "gcp/g2-standard-4"),
     ):
         entry = packaged_snapshot.find(collection, entry_id)
         answer = whole_entry_answer(packaged_snapshot, collection, entry)

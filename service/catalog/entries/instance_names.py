@@ -32,9 +32,9 @@ class InstanceIndex(ReferenceIndex):
         super().__init__(kept)
         self._told = {id_: (id_, *kept[id_], names.get(id_, "")) for id_ in kept}
 
-    def candidates(self, reference: str) -> tuple[str, ...]:
-        """Ids of all instances that the name could mean, in order; none where it means nothing."""
-        return super().candidates(reference) or self._with_words(reference)
+    def could_be(self, reference: str) -> tuple[str, ...]:
+        """Ids of all instances that somebody who wrote the name could mean, in order."""
+        return self.candidates(reference) or self._with_words(reference)
 
     def _with_words(self, reference: str) -> tuple[str, ...]:
         typed = frozenset(_WORD.findall(reference[:_LONGEST_NAME].casefold()))

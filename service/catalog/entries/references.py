@@ -119,11 +119,15 @@ class ReferenceIndex:
 
     def find(self, reference: str) -> str | None:
         """The id of the entry meant, or None where that is none or not clear."""
-        found = self.candidates(reference)
+        found = self.could_be(reference)
         return found[0] if len(found) == 1 else None
 
+    def could_be(self, reference: str) -> tuple[str, ...]:
+        """Ids of all entries that somebody who asks for one by this name could mean, in order."""
+        return self.candidates(reference)
+
     def candidates(self, reference: str) -> tuple[str, ...]:
-        """Ids of all entries that the name could mean, in order; none where it means nothing."""
+        """Ids of all entries that go by the name, in order; none where it means nothing."""
         if reference in self._ids:
             return (reference,)
         exact = self._exact.get(reference.casefold())
@@ -133,9 +137,9 @@ class ReferenceIndex:
 
     def unfound(self, collection: str, reference: str) -> UnknownReference:
         """The error that says why a reference was not found."""
-        could_be = self.candidates(reference)
-        if could_be:
-            return AmbiguousReference(collection, reference, could_be[:MOST_CANDIDATES])
+        several = self.could_be(reference)
+        if several:
+            return AmbiguousReference(collection, reference, several[:MOST_CANDIDATES])
         near = dict.fromkeys((*self.slips(reference), *self.suggestions(reference)))
         return UnknownReference(collection, reference, tuple(near)[:MOST_SUGGESTIONS])
 
