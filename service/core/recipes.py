@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from service.core.format_lists import ANY_FORMAT, WIDTHS, FormatList
 
@@ -15,6 +15,9 @@ UNTOLD = (
 )
 #: The same of settings that depend on how a model is divided.
 UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")
+
+#: How many micro-batches make a round of an interleaved schedule.
+InterleavedRounds: TypeAlias = Literal["whole", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,9 @@ class Recipes:
     asked. Gradients have the format ``gradient_dtype`` unless told otherwise, and ``unless_told``
     holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD`` and
     ``UNTOLD_OF_LAYOUTS`` by name. Models divided by tensors or layers are ``divided_by`` another
-    framework that is built on it.
+    framework that is built on it. Its interleaved schedule takes micro-batches in
+    ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal" ones (None:
+    any).
     """
 
     methods: frozenset[str] = frozenset()
@@ -54,6 +59,7 @@ class Recipes:
     adapter_degrees: frozenset[str] = frozenset()
     divided_by: str | None = None
     unless_told: Mapping[str, Any] = field(default_factory=dict)
+    interleaved_rounds: InterleavedRounds | None = None
 
     @property
     def usual_fp8_recipe(self) -> str | None:

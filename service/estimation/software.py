@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from math import log
 
 from service.catalog.entries.documents import DocumentInvalid
+from service.catalog.entries.references import AmbiguousReference, UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Precision
@@ -20,9 +21,11 @@ from service.core.explanation import EstimateWarning
 from service.core.hardware import Hardware
 from service.core.memory.training.settings import Offload, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, OF_CHECKPOINT, NumberFormat
+from service.core.performance.training.pipeline import fill_rounds
 from service.core.performance.training.work import product_format
 from service.estimation.requests import PrecisionRequest, ServingRequest
 from service.estimation.resolution import Problems, weights_format
+from service.estimation.unknown_engines import UnknownEngine
 from service.estimation.usual_engines import that_serves, usual_engine
 
 #: Formats that are named in place of one that an engine does not read.
@@ -58,15 +61,26 @@ def resolve_engine(
         Ids of listed formats that the newest generation reads where no version is asked for.
     """
 
+    def able() -> list[str]:
+        return [
+            id_
+            for id_, one in snapshot.engines.items()
+            if workload in one.value.workloads and one.value.unestimated is None
+        ]
+
     def engine() -> Engine:
-        found = snapshot.find("engines", reference)
+        try:
+            found = snapshot.find("engines", reference)
+        except AmbiguousReference:
+            raise
+        except UnknownReference as unknown:
+            raise UnknownEngine(unknown, workload, able()) from None
         if found.value.unestimated is not None:
             raise DocumentInvalid("", f"{found.id} cannot be estimated: {found.value.unestimated}")
         if workload in found.value.workloads:
             return found.value
-        others = (id_ for id_, one in snapshot.engines.items() if workload in one.value.workloads)
         raise DocumentInvalid(
-            "", f"{workload} with {found.id} is not estimated, but with {', '.join(others)}"
+            "", f"{workload} with {found.id} is not estimated, but with {', '.join(able())}"
         )
 
     known = problems.attempt(pointers[0], engine)
@@ -343,6 +357,7 @@ def check_trains(
             f"{', '.join(sorted(recipes.optimizers))}; use one of these, or another framework",
         )
     _check_offload(settings.offload, framework, problems)
+    _check_rounds(settings, parallelism.pipeline, framework, problems)
     if settings.attention == "flash-fp8" and not recipes.fp8_attention:
         problems.add(
             "/training/attention",
@@ -377,6 +392,23 @@ def check_trains(
             f"beside a pipeline {framework.name} has at most zero_stage {most}; use that, or "
             "pipeline 1",
         )
+
+
+def _check_rounds(
+    settings: TrainingSettings, stages: int, framework: Engine, problems: Problems
+) -> None:
+    """Note micro-batches that an interleaved schedule of a framework does not take."""
+    rounds, number = framework.recipes.interleaved_rounds, settings.gradient_accumulation_steps
+    interleaves = settings.pipeline_schedule == "interleaved" and stages > 1
+    if not interleaves or fill_rounds(number, stages, rounds):
+        return
+    near = int(number // stages) * stages
+    working = " or ".join(str(each) for each in (near, near + stages) if each)
+    problems.add(
+        "/training/gradient_accumulation_steps",
+        f"{framework.name} interleaves {stages} stages in {rounds} rounds of micro-batches, which "
+        f"{number:.0f} do not make; use {working}, or pipeline_schedule 1f1b",
+    )
 
 
 def _check_offload(offload: Offload, framework: Engine, problems: Problems) -> None:

@@ -383,6 +383,8 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
     ("engine", "detail"),
     [
         ("vlm", "did you mean vllm"),
+        ("vlm", "? For inference there are autoawq, "),
+        ("qqqqqqqqqqqqqqqqqq", "'; for inference there are autoawq, "),
         ("torchtitan", "inference with torchtitan is not estimated, but with "),
     ],
 )

@@ -13,6 +13,7 @@ from service.core.memory.training.settings import (
     Optimizer,
     Schedule,
 )
+from service.core.recipes import InterleavedRounds
 
 #: Kinds of parallelism.
 Degree: TypeAlias = Literal["data", "tensor", "pipeline", "expert", "context"]
@@ -196,6 +197,9 @@ class EngineRecipes(Stated):
     """Format of gradients unless told otherwise; bf16 if left out."""
     unless_told: NotRequired[list[UnlessTold]]
     """What it does about other settings that are null in a request."""
+    interleaved_rounds: NotRequired[InterleavedRounds]
+    """Rounds that its interleaved schedule takes micro-batches in: whole ones of as many as there
+    are stages, or equal ones; any if left out."""
     recomputes_last_product: NotRequired[bool]
     """Whether it recomputes the product that ends a block, whose result no gradient needs; true if
     left out."""

@@ -24,7 +24,7 @@ from service.core.engines import (
 )
 from service.core.format_lists import FormatList
 from service.core.hardware import HardwareList
-from service.core.recipes import UNTOLD, UNTOLD_OF_LAYOUTS, Recipes
+from service.core.recipes import UNTOLD, UNTOLD_OF_LAYOUTS, InterleavedRounds, Recipes
 
 _OF_GENERATION = ("id", "since", "differs", "version")
 
@@ -237,7 +237,12 @@ def _recipes(trains: Document) -> Recipes:
         named["adapter_degrees"],
         trains.get("divided_by"),
         _unless_told(trains),
+        _rounds(trains.get("interleaved_rounds")),
     )
+
+
+def _rounds(stated: object) -> InterleavedRounds | None:
+    return next((known for known in get_args(InterleavedRounds) if stated == known), None)
 
 
 def _unless_told(trains: Document) -> Mapping[str, Any]:

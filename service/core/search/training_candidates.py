@@ -36,10 +36,11 @@ from service.core.memory.training.state import stage_state
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.training.calibration import TrainingCalibration
-from service.core.performance.training.pipeline import fills_stages
+from service.core.performance.training.pipeline import fill_rounds, fills_stages
 from service.core.performance.training.run import Failures, TrainingRun
 from service.core.performance.training.traffic import HostRates
 from service.core.performance.training.work import product_format
+from service.core.recipes import InterleavedRounds
 from service.core.search.joins import joins_run
 from service.core.search.kernels import trains
 from service.core.search.progress import Told, nobody
@@ -87,28 +88,37 @@ class TrainingVariant:
     """Number formats, and how it is trained; accumulation follows from batch and layout.
 
     Beside a pipeline the framework divides states up to ``most_zero_stage_in_pipeline``, None where
-    nobody says. ``degrees`` are the kinds of parallelism that are tried, all where it is empty.
+    nobody says. ``degrees`` are the kinds of parallelism that are tried, all where it is empty, and
+    ``interleaved_rounds`` those in which an interleaved schedule takes micro-batches.
     """
 
     precision: Precision
     settings: TrainingSettings
     most_zero_stage_in_pipeline: int | None = None
     degrees: frozenset[str] = frozenset()
+    interleaved_rounds: InterleavedRounds | None = None
 
-    def suits(self, layout: Parallelism, layers: int) -> bool:
+    def suits(self, layout: Parallelism, layers: int, micro_batches: Sequence[int]) -> bool:
         """Whether a layout gives the variant something to divide, and frameworks combine them.
 
-        ``layers`` are the model's, beside those that the variant adds.
+        ``layers`` are the model's, beside those that the variant adds, ``micro_batches`` the
+        numbers of them that make a step.
         Fully sharded weights would be gathered anew for every micro-batch in a pipeline, which
         frameworks leave to ZeRO stage 1: Narayanan et al., 2021, section 2,
         https://arxiv.org/abs/2104.04473. Interleaved stages have as many layers each.
         """
         if self.degrees and not layout.kinds <= self.degrees | {"data"}:
             return False
-        if self.settings.pipeline_schedule == "interleaved" and not fills_stages(
-            layers + self.settings.prediction_layers,
-            layout.pipeline,
-            self.settings.virtual_stages,
+        if self.settings.pipeline_schedule == "interleaved" and not (
+            fills_stages(
+                layers + self.settings.prediction_layers,
+                layout.pipeline,
+                self.settings.virtual_stages,
+            )
+            and all(
+                fill_rounds(number, layout.pipeline, self.interleaved_rounds)
+                for number in micro_batches
+            )
         ):
             return False
         divided = layout.data * layout.context > 1
@@ -138,9 +148,10 @@ class TrainingSpace:
     def configurations(self, layout_at: int, layers: int, demand: TrainingDemand) -> int:
         """Combinations of one layout, those that have no rows among them."""
         layout = self.layouts[layout_at]
-        suited = sum(variant.suits(layout, layers) for variant in self.variants)
-        sizes = max(len(_micro_batches(self, layout, demand)), 1)
-        return suited * len(self.accelerators) * sizes
+        sizes = _micro_batches(self, layout, demand)
+        numbers = _micro_batch_numbers(sizes, layout, demand)
+        suited = sum(variant.suits(layout, layers, numbers) for variant in self.variants)
+        return suited * len(self.accelerators) * max(len(sizes), 1)
 
     @cached_property
     def _trainable(self) -> tuple[tuple[int, ...], ...]:
@@ -282,13 +293,14 @@ def evaluate_runs(
     beyond = unable = undivided = 0
     layout = space.layouts[layout_at]
     sizes = _micro_batches(space, layout, demand)
+    numbers = _micro_batch_numbers(sizes, layout, demand)
     within = frozenset(
         at
         for at, offer in enumerate(space.accelerators)
         if joins_run(offer.accelerator, layout, desks_apart=space.desks_apart)
     )
     for variant_at, variant in enumerate(space.variants):
-        if not variant.suits(layout, architecture.layer_count):
+        if not variant.suits(layout, architecture.layer_count, numbers):
             continue
         trainable = space.trainable(variant_at)
         unable += len(space.accelerators) - len(trainable)
@@ -330,6 +342,13 @@ def _micro_batches(
         for size in space.micro_batches
         if share % size == 0 and share // size >= layout.pipeline
     )
+
+
+def _micro_batch_numbers(
+    sizes: Sequence[int], layout: Parallelism, demand: TrainingDemand
+) -> list[int]:
+    """Micro-batches of a step by their size."""
+    return [demand.global_batch_sequences // layout.data // size for size in sizes]
 
 
 def _state_bytes(

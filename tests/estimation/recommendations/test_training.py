@@ -514,7 +514,7 @@ def test_a_search_has_only_what_its_framework_trains(packaged_snapshot):
     stages = {
         variant.settings.zero_stage
         for variant in staged.variants
-        if any(variant.suits(layout, 32) for layout in deep)
+        if any(variant.suits(layout, 32, [64]) for layout in deep)
     }
     assert stages == {1}
 

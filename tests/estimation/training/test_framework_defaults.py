@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from service.core.memory.training.memory import training_memory
+from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import training_latency_answer
@@ -241,3 +242,38 @@ def test_gradients_stay_through_the_next_step_where_pytorch_sets_them_to_zero(se
 
     assert late("2022") == 0.0
     assert late("2023-11") > 15e9
+
+
+@pytest.mark.parametrize(
+    ("framework", "micro_batches", "working"),
+    [
+        ("megatron-lm", 6, "4 or 8"),
+        ("megatron-bridge", 3, "4"),
+        ("nemo", 8, None),
+        # Two rounds of five, but no two of eleven halves.
+        ("torchtitan", 10, None),
+        ("torchtitan", 11, "8 or 12"),
+        ("default", 11, None),
+    ],
+)
+def test_an_interleaved_schedule_takes_micro_batches_in_rounds(
+    ask, framework, micro_batches, working
+):
+    training = {"pipeline_schedule": "interleaved", "virtual_stages": 2, "framework": framework}
+    training |= {"gradient_accumulation_steps": micro_batches}
+    layout = {"parallelism": {"pipeline": 4}, "accelerator_count": 4}
+    if working is None:
+        assert step(ask(training, **layout))["value"] > 0.0
+        return
+    with pytest.raises(Rejected, match=f"use {working}, or pipeline_schedule 1f1b"):
+        ask(training, **layout)
+
+
+def test_a_framework_that_nobody_knows_is_answered_with_those_that_train(ask):
+    with pytest.raises(Rejected) as refused:
+        ask({"framework": "megatronn"})
+    [error] = refused.value.errors
+    assert error.pointer == "/training/framework"
+    assert "did you mean megatron-lm" in error.detail
+    assert "For training there are axolotl, deepspeed, default, " in error.detail
+    assert "tensorrt-llm" not in error.detail

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from service.core.architecture.sharding import PIPELINE_ENDS
 from service.core.elementwise import Number
 from service.core.memory.training.settings import TrainingSettings
+from service.core.recipes import InterleavedRounds
 
 #: Forward, backward for activations and backward for weights take about the same; a schedule that
 #: computes the last while others wait leaves one of the three.
@@ -15,6 +16,25 @@ _ZERO_BUBBLE_PARTS = 3.0
 #: micro-batches enter at both ends: a forward and backward side by side and a backward, without
 #: gradients of weights three times over.
 _BOTH_ENDS_PARTS = 3.0 + 2.0 - 3.0
+
+
+def fill_rounds(micro_batches: Number, stages: int, rounds: InterleavedRounds | None) -> bool:
+    """Whether micro-batches come in rounds as an interleaved schedule takes them.
+
+    References
+    ----------
+    NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py, 2025 (rounds of as many as
+    there are stages, which no smaller one may follow); PyTorch,
+    torch/distributed/pipelining/schedules.py, 2025 (ScheduleInterleaved1F1B: as many rounds as
+    stages go into micro-batches, all alike)
+    """
+    match rounds:
+        case "whole":
+            return bool(micro_batches % stages == 0)
+        case "equal":
+            return bool(micro_batches % max(1, int(micro_batches // stages)) == 0)
+        case None:
+            return True
 
 
 def most_virtual_stages(layers: int, stages: int) -> int:

@@ -314,7 +314,9 @@ def variants(
                                 scheduled = replace(
                                     settings, pipeline_schedule=schedule, virtual_stages=stages
                                 )
-                                yield TrainingVariant(precision, scheduled, most, degrees)
+                                yield TrainingVariant(
+                                    precision, scheduled, most, degrees, recipes.interleaved_rounds
+                                )
 
 
 def _schedules(run: RunRequest, *, interleaving: bool) -> Iterator[tuple[Schedule, int]]:
