@@ -15,6 +15,8 @@ UNTOLD = (
 )
 #: The same of settings that depend on how a model is divided.
 UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")
+#: The same of number formats: what weights are held in where all of them are trained.
+UNTOLD_OF_PRECISION = ("weights",)
 
 #: How many micro-batches make a round of an interleaved schedule.
 InterleavedRounds: TypeAlias = Literal["whole", "equal"]
@@ -35,11 +37,11 @@ class Recipes:
     stops before. With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token
     prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
     asked. Gradients have the format ``gradient_dtype`` unless told otherwise, and ``unless_told``
-    holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD`` and
-    ``UNTOLD_OF_LAYOUTS`` by name. Models divided by tensors or layers are ``divided_by`` another
-    framework that is built on it. Its interleaved schedule takes micro-batches in
-    ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal" ones (None:
-    any).
+    holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
+    ``UNTOLD_OF_LAYOUTS`` and ``UNTOLD_OF_PRECISION`` by name. Models divided by tensors or layers
+    are ``divided_by`` another framework that is built on it. Its interleaved schedule takes
+    micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal"
+    ones (None: any).
     """
 
     methods: frozenset[str] = frozenset()

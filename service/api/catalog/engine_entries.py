@@ -147,6 +147,8 @@ class UnlessTold(Stated):
     """Matrices that get an adapter: of these those that the model has."""
     adapter_dropout: NotRequired[bool]
     """Whether what goes into adapters is dropped at random."""
+    weights: NotRequired[Literal["fp32", "bf16"]]
+    """Format that weights are held in where all are trained; as shipped if left out."""
     dropout: NotRequired[bool]
     """Whether it trains with dropout; as the model's configuration says if left out."""
     master_weights: NotRequired[bool]

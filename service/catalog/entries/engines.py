@@ -24,7 +24,13 @@ from service.core.engines import (
 )
 from service.core.format_lists import FormatList
 from service.core.hardware import HardwareList
-from service.core.recipes import UNTOLD, UNTOLD_OF_LAYOUTS, InterleavedRounds, Recipes
+from service.core.recipes import (
+    UNTOLD,
+    UNTOLD_OF_LAYOUTS,
+    UNTOLD_OF_PRECISION,
+    InterleavedRounds,
+    Recipes,
+)
 
 _OF_GENERATION = ("id", "since", "differs", "version")
 
@@ -254,7 +260,7 @@ def _unless_told(trains: Document) -> Mapping[str, Any]:
         name: tuple(value) if isinstance(value, list) else value
         for one in stated
         for name, value in one.items()
-        if name in UNTOLD + UNTOLD_OF_LAYOUTS
+        if name in UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION
     }
 
 

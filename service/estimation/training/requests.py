@@ -294,8 +294,9 @@ class TrainingRequest(CatalogRequest):
     """Catalog id or alias; hf:organisation/name for a model on the Hugging Face Hub; or {'config':
     …} with a config.json."""
     precision: PrecisionRequest = PrecisionRequest()
-    """If weights is null: bnb-nf4 for qlora; else the checkpoint's own format if it can be trained,
-    bf16 if not. There is no KV cache: a format of it is warned about."""
+    """If weights is null: bnb-nf4 for qlora; fp32, computed in bf16, where the framework holds all
+    that it trains so (torchtitan, MaxText, LLM Foundry); else the checkpoint's own format if it can
+    be trained, bf16 if not. There is no KV cache: a format of it is warned about."""
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
     platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])

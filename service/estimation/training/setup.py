@@ -159,7 +159,7 @@ def resolve_training(
         if parallelism is not None:
             tokens = float(training.sequence_length)
             check_schedule(settings, tokens, architecture, parallelism, problems)
-        precision = _precision(request, architecture, problems)
+        precision = _precision(request, recipes, architecture, problems)
     problems.stop_if_any()
     model, architecture = problems.resolved(model), problems.resolved(architecture)
     accelerator = problems.resolved(accelerator)
@@ -242,7 +242,10 @@ def training_settings(
 
 
 def _precision(
-    request: TrainingRequest, architecture: ModelArchitecture, problems: Problems
+    request: TrainingRequest,
+    recipes: Recipes,
+    architecture: ModelArchitecture,
+    problems: Problems,
 ) -> Precision:
     """Number formats; what is trained must be of a format that an optimizer can update."""
     asked, method = request.precision, request.training.method
@@ -251,7 +254,7 @@ def _precision(
             "/precision/activations", f"must be one of {', '.join(_COMPUTED)} for training"
         )
     if asked.weights is None:
-        weights = usual_weights(architecture, method)
+        weights = usual_weights(architecture, method, recipes)
         return resolve_precision(asked.model_copy(update={"weights": weights}), architecture)
     if method == "full" and asked.weights not in TRAINABLE:
         problems.add(
@@ -262,10 +265,15 @@ def _precision(
     return resolve_precision(asked, architecture)
 
 
-def usual_weights(architecture: ModelArchitecture, method: str) -> str:
-    """Format of weights where none is asked for: as shipped, or a quantised base."""
+def usual_weights(architecture: ModelArchitecture, method: str, recipes: Recipes) -> str:
+    """Format of weights where none is asked for.
+
+    A quantised base; of weights that are trained what the framework holds, else as shipped.
+    """
     if method == "qlora":
         return _QUANTISED_BASE
+    if method == "full" and "weights" in recipes.unless_told:
+        return str(recipes.unless_told["weights"])
     native = architecture.native_format
     return native if architecture.native_number_format is None and native in TRAINABLE else "bf16"
 

@@ -277,3 +277,25 @@ def test_a_framework_that_nobody_knows_is_answered_with_those_that_train(ask):
     assert "did you mean megatron-lm" in error.detail
     assert "For training there are axolotl, deepspeed, default, " in error.detail
     assert "tensorrt-llm" not in error.detail
+
+
+@pytest.mark.parametrize(
+    ("framework", "method", "weights"),
+    [
+        ("torchtitan", "full", "fp32"),
+        ("maxtext", "full", "fp32"),
+        ("llm-foundry", "full", "fp32"),
+        ("torchtitan", "lora", "bf16"),
+        ("megatron-lm", "full", "bf16"),
+        ("torchtune", "full", "bf16"),
+    ],
+)
+def test_weights_are_held_as_the_framework_holds_them(settings, framework, method, weights):
+    resolved, _ = settings(framework, method=method)
+    precision = resolved.setup.deployment.precision
+    assert (precision.weights.id, precision.activations.id) == (weights, "bf16")
+
+
+def test_adapters_of_megatron_hang_on_every_linear_layer(settings):
+    for framework in ("nemo", "megatron-bridge", "megatron-lm"):
+        assert settings(framework, method="lora")[1]["lora_targets"] == ["all-linear"]

@@ -159,7 +159,7 @@ def resolve_training_search(
     _check_optimizers(request, recipes, problems)
     tier = _tier(run, snapshot, problems)
     problems.stop_if_any()
-    _check_bits(models, request, problems)
+    _check_bits(models, request, recipes, problems)
     problems.stop_if_any()
     figures = [training_figures(snapshot, release.key, one.value) for one in accelerators]
     options = [
@@ -293,7 +293,7 @@ def variants(
         if recipes.offloads(place, is_storage=tier is not None and tier.is_storage)
     ]
     for method in run.methods:
-        for weights in _fine_weights(architecture, method, request):
+        for weights in _fine_weights(architecture, method, request, recipes):
             precision = resolve_precision(PrecisionRequest(weights=weights), architecture)
             for optimizer in run.optimizers:
                 for checkpointing in _CHECKPOINTING:
@@ -330,27 +330,35 @@ def _schedules(run: RunRequest, *, interleaving: bool) -> Iterator[tuple[Schedul
 
 
 def _weights(
-    architecture: ModelArchitecture, method: Method, requested: Sequence[str] | None
+    architecture: ModelArchitecture,
+    method: Method,
+    requested: Sequence[str] | None,
+    recipes: Recipes,
 ) -> Sequence[str]:
     """Formats of weights: of a base that stays as it is, or of what is trained."""
-    usual = usual_weights(architecture, method)
-    if method == "qlora" or requested is None:
-        return ("bf16" if usual in _TRAINED_IN_HALF else usual,)
-    return requested
+    if method != "qlora" and requested is not None:
+        return requested
+    usual = usual_weights(architecture, method, recipes)
+    shipped = usual_weights(architecture, method, Recipes())
+    return ("bf16" if usual == shipped and usual in _TRAINED_IN_HALF else usual,)
 
 
 def _fine_weights(
-    architecture: ModelArchitecture, method: Method, request: TrainingRecommendationRequest
+    architecture: ModelArchitecture,
+    method: Method,
+    request: TrainingRecommendationRequest,
+    recipes: Recipes,
 ) -> list[str]:
     """The same, without those of fewer bits than the caller's limit."""
     least = request.limits.weight_bits_at_least or 0.0
-    found = _weights(architecture, method, request.search.precisions)
+    found = _weights(architecture, method, request.search.precisions, recipes)
     return [name for name in found if NUMBER_FORMATS[name].bits_per_element >= least]
 
 
 def _check_bits(
     models: Sequence[Entry[ModelArchitecture]],
     request: TrainingRecommendationRequest,
+    recipes: Recipes,
     problems: Problems,
 ) -> None:
     """Note a limit on the bits of weights that no format which would be tried meets."""
@@ -359,7 +367,7 @@ def _check_bits(
         tried = [
             NUMBER_FORMATS[name]
             for method in request.trained.methods
-            for name in _weights(model.value, method, asked)
+            for name in _weights(model.value, method, asked, recipes)
         ]
         widest = max(tried, key=lambda one: one.bits_per_element)
         if widest.bits_per_element < least:
