@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
 from service.core.interval import exact
+from service.core.memory.inference.tier_costs import tiers_price_usd
 from service.core.performance.inference.goodput import FIGURES, TimeLimit
 from service.core.performance.inference.tasks import task_s
 from service.core.search.batch_evaluation import (
@@ -45,7 +46,8 @@ class InferenceCandidates:
     the load with the reserve [-];
     ``requests_per_s`` is what all replicas can carry at these latencies [1/s]. Energy of IT
     equipment and accelerator time are those of one request [Wh, h], with ``*_spread`` the ratio of
-    the upper end of an interval to its value [-].
+    the upper end of an interval to its value [-]. Memory beside an accelerator's machine costs and
+    takes ``beside_usd`` and ``beside_kgco2e`` to buy and to make [USD, kgCO2e].
     """
 
     precision: NDArray[np.intp]
@@ -74,6 +76,8 @@ class InferenceCandidates:
     accelerator_hours: FloatArray
     accelerator_hours_spread_ratio: FloatArray
     power_w: FloatArray
+    beside_usd: FloatArray
+    beside_kgco2e: FloatArray
 
     def __len__(self) -> int:
         return len(self.offer)
@@ -124,6 +128,7 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
     """The rows of a batch; ``shares`` are what of limited times is held against limits."""
     estimate, energy = batch.estimate, batch.energy
     memory, latency = estimate.memory, estimate.latency
+    tiers, made = estimate.tiers, energy.tiers_kgco2e
     fitting, spilled = memory.max_concurrency.value, estimate.spilled
     room = batch.concurrency_per_replica <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
     fits = (room & np.asarray(memory.fits) & np.asarray(estimate.fits)) | np.asarray(spilled)
@@ -169,4 +174,9 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
         accelerator_hours_spread_ratio=rows
         * (energy.requests_per_s.value / energy.requests_per_s.low),
         power_w=energy.power.it_power_w.value * batch.replicas,
+        # What stays empty is not bought.
+        beside_usd=np.where(
+            spilled, rows * (0.0 if tiers is None else tiers_price_usd(tiers).value), 0.0
+        ),
+        beside_kgco2e=np.where(spilled, rows * (0.0 if made is None else made.value), 0.0),
     )

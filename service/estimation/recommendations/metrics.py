@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import Footprint
-from service.core.interval import Interval
+from service.core.impacts.infrastructure import Making
+from service.core.interval import Interval, exact, independent_sum
 from service.core.search.regions import at_places, in_places, making_of_rows, site_of_rows
 from service.core.search.rows import taken
 from service.estimation.recommendations.search_context import SearchContext
@@ -25,7 +26,8 @@ class MetricRows:
     ``sharing`` are those that have to share a machine, ``filled`` the share of memory filled beyond
     the target of headroom [-], ``seconds`` the time that counts [s]; energy of IT equipment and
     accelerator time are those of a unit of work [Wh, h]. ``*_spread`` is the ratio of the upper
-    end of an interval to its value [-].
+    end of an interval to its value [-]. ``beside_usd`` and ``beside_kgco2e`` are what memory beside
+    its machine takes to buy and to make, for each accelerator [USD, kgCO2e].
     """
 
     offer: NDArray[np.intp]
@@ -39,6 +41,8 @@ class MetricRows:
     it_wh_spread: FloatArray
     accelerator_hours: FloatArray
     accelerator_hours_spread: FloatArray
+    beside_usd: FloatArray
+    beside_kgco2e: FloatArray
 
     def taken(self, rows: NDArray[Any]) -> MetricRows:
         """The given rows only."""
@@ -143,9 +147,18 @@ def _impacts(
     kwh = _within_spread(rows.it_wh / _WH_PER_KWH, rows.it_wh_spread)
     hours = _within_spread(rows.accelerator_hours, rows.accelerator_hours_spread)
     made = making_of_rows(context.embodied_kgco2e, rows.offer, around)
+    made = with_memory_beside(made, rows.beside_kgco2e)
     site = site_of_rows([entry.value for entry in context.accelerators], rows.offer)
     places = at_places(context.stacked_regions, region)
     return in_places(kwh, hours, made, places, around, read, site)
+
+
+def with_memory_beside(made: Making, beside_kgco2e: FloatArray) -> Making:
+    """Making of each row's accelerator, with that of memory beside its machine [kgCO2e]."""
+    if made.embodied_kgco2e is None or not beside_kgco2e.any():
+        return made
+    both = independent_sum((made.embodied_kgco2e, exact(beside_kgco2e)))
+    return replace(made, embodied_kgco2e=both)
 
 
 def _within_spread(value: FloatArray, spread: FloatArray) -> Interval:

@@ -199,7 +199,8 @@ def _in_least_places(
         if context.sites.own[place]:
             kw = totals.facility_kwh / (some.accelerator_hours / some.accelerators)
             metered = prices.metered_usd_per_kwh(some.offer, there) * kw
-            found.usd_per_hour[mine] = metered + prices.owned(some.offer, some.accelerators)[0]
+            lost, _ = prices.owned(some.offer, some.accelerators, some.beside_usd)
+            found.usd_per_hour[mine] = metered + lost
         else:
             found.usd_per_hour[mine] = prices.usd_per_hour(
                 prices.rents[place], some.offer, some.accelerators, some.sharing

@@ -71,7 +71,8 @@ class PlacedCandidates:
     ``metrics`` and ``spreads`` have a row for each, columns as ``METRICS``; unknown costs are NaN.
     ``accelerators`` counts all replicas', ``held`` those that are paid for: whole instances, or
     boards. ``usd_per_hour`` is the price of all of them, of which ``fixed_usd_per_hour`` does not
-    depend on what they draw; ``model``, ``row``, ``offer``
+    depend on what they draw; ``beside_kgco2e`` is the making of memory beside the machine of each
+    accelerator [kgCO2e]; ``model``, ``row``, ``offer``
     and ``region`` say which. ``combined`` counts ``configurations`` within the limits of no place
     times places before any was set aside.
     """
@@ -82,6 +83,7 @@ class PlacedCandidates:
     held: FloatArray
     usd_per_hour: FloatArray
     fixed_usd_per_hour: FloatArray
+    beside_kgco2e: FloatArray
     model: NDArray[np.intp]
     row: NDArray[np.intp]
     offer: NDArray[np.intp]
@@ -262,6 +264,7 @@ class _Part:
     held: FloatArray
     usd_per_hour: FloatArray
     fixed_usd_per_hour: FloatArray
+    beside_kgco2e: FloatArray
     model: NDArray[np.intp]
     row: NDArray[np.intp]
     offer: NDArray[np.intp]
@@ -286,7 +289,7 @@ def _joined(
         nothing = np.empty(0, dtype=np.intp)
         none, empty = np.empty((0, len(METRICS))), np.empty(0)
         return PlacedCandidates(
-            *(none, none, empty, empty, empty, empty, nothing, nothing, nothing, nothing),
+            *(none, none, empty, empty, empty, empty, empty, nothing, nothing, nothing, nothing),
             *(units, combined, configurations),
         )
     every = joined(_Part, parts)
@@ -396,6 +399,7 @@ def _within_limits(
         standing.held[found],
         hourly[found],
         fixed[found],
+        rows.beside_kgco2e[found],
         pool.model[at],
         pool.row[at],
         rows.offer[found],
@@ -417,7 +421,7 @@ def _paid_for(
     And how many accelerators that pays for.
     """
     if group.own:
-        return context.prices.owned(rows.offer, rows.accelerators)
+        return context.prices.owned(rows.offer, rows.accelerators, rows.beside_usd)
     return context.prices.rented(group.rents, rows.offer, rows.accelerators, rows.sharing)
 
 
@@ -473,6 +477,8 @@ def _unbeaten_at_any_price(metrics: MetricRows) -> NDArray[np.bool_]:
             metrics.accelerator_hours / metrics.accelerators,
             metrics.accelerators,
             metrics.sharing,
+            metrics.beside_usd * metrics.accelerators,
+            metrics.beside_kgco2e * metrics.accelerators,
         )
     )
     found = np.zeros(len(columns), dtype=bool)

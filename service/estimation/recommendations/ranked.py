@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -161,7 +161,10 @@ class RankedCandidates:
         time = METRICS.index("latency")
         of_steps = self.spreads[alike, time]
         _, self.metrics[alike], self.spreads[alike] = metrics_in_places(
-            checked.metrics.taken(np.zeros(len(alike), dtype=np.intp)),
+            replace(
+                checked.metrics.taken(np.zeros(len(alike), dtype=np.intp)),
+                beside_kgco2e=placed.beside_kgco2e[alike],
+            ),
             placed.fixed_usd_per_hour[alike],
             self.context.prices.metered_usd_per_kwh(placed.offer[alike], placed.region[alike]),
             placed.region[alike],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
-from service.core.elementwise import FloatArray
+from service.core.elementwise import FloatArray, Number
 from service.core.engines import EngineRelease, EngineWorkload
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
@@ -39,8 +39,8 @@ _NAMED = "/search/accelerators"
 class Ownership:
     """What owning accelerators costs, which go by their positions in the search.
 
-    ``usd_per_hour`` is what an accelerator loses of its price in an hour [USD/h], and ``together``
-    how many are bought as one, 1 where the caller states a price;
+    ``usd_per_hour`` is what an accelerator loses of its price in an hour [USD/h], all of it in
+    ``hours``, and ``together`` how many are bought as one, 1 where the caller states a price;
     ``electricity_usd_per_kwh`` the price in each region, 0 where hardware is rented and the rent
     contains it. NaN where unknown. ``own`` says which regions are places of one's own, and
     ``purchase_usd`` the prices that the caller states [USD].
@@ -48,6 +48,7 @@ class Ownership:
 
     purchase_usd: Mapping[str, float]
     usd_per_hour: FloatArray
+    hours: float
     together: FloatArray
     electricity_usd_per_kwh: FloatArray
     own: NDArray[np.bool_]
@@ -153,12 +154,13 @@ class PriceList:
         return usd_per_hour, held
 
     def owned(
-        self, offer: NDArray[np.intp], accelerators: FloatArray
+        self, offer: NDArray[np.intp], accelerators: FloatArray, beside_usd: Number = 0.0
     ) -> tuple[FloatArray, FloatArray]:
         """Likewise of one's own: what an hour costs without electricity, and how many are bought.
 
-        Those that are sold together are bought together. The caller's price of an hour is that of
-        an accelerator, and contains electricity; NaN where no price is known.
+        Those that are sold together are bought together, and memory beside its machine costs
+        ``beside_usd`` for each that is used [USD]. The caller's price of an hour is that of an
+        accelerator, and contains electricity; NaN where no price is known.
         """
         own = np.array([self.own_usd_per_hour.get(name, np.nan) for name in self.names])
         stated: FloatArray = own[offer] * accelerators
@@ -167,6 +169,7 @@ class PriceList:
         together = np.where(np.isnan(stated), self.owning.together[offer], 1.0)
         bought = np.ceil(accelerators / together) * together
         lost = self.owning.usd_per_hour[offer] * bought
+        lost = lost + beside_usd * accelerators / self.owning.hours
         return np.where(np.isnan(stated), lost, stated), bought
 
 
@@ -358,6 +361,7 @@ def ownership(
         usd_per_hour=np.array(
             [np.nan if usd is None else usd / (years * HOURS_PER_YEAR) for usd in purchase]
         ),
+        hours=years * HOURS_PER_YEAR,
         together=np.array(
             [
                 1.0 if own.get(one.id) is not None else one.value.platform.board_accelerators

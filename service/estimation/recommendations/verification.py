@@ -269,4 +269,7 @@ def estimate_metrics(
         it_wh_spread=spread(energy),
         accelerator_hours=column(hours["value"]),
         accelerator_hours_spread=spread(hours),
+        # Known of the candidate already.
+        beside_usd=column(0.0),
+        beside_kgco2e=column(0.0),
     )

@@ -38,7 +38,7 @@ from service.estimation.recommendations.limits import (
     OFFERED,
     WITHIN_DOMAIN,
 )
-from service.estimation.recommendations.metrics import ImpactTotals
+from service.estimation.recommendations.metrics import ImpactTotals, with_memory_beside
 from service.estimation.recommendations.search_context import PriceList, RegionGroup, region_groups
 from service.estimation.recommendations.training.search import run_table
 from service.estimation.recommendations.training.space import (
@@ -315,7 +315,9 @@ def _place_figures(
     found = in_regions(
         picked(scale(runs.run_kwh, rows), kept),
         picked(scale(runs.run.accelerator_hours, rows), kept),
-        making_of_rows(embodied, offer, around),
+        with_memory_beside(
+            making_of_rows(embodied, offer, around), table.metrics.beside_kgco2e[kept]
+        ),
         regions,
         around,
         read,
@@ -326,7 +328,7 @@ def _place_figures(
     for group in groups:
         args = (metrics.offer, metrics.accelerators)
         price = (
-            context.prices.owned(*args)
+            context.prices.owned(*args, metrics.beside_usd)
             if group.own
             else context.prices.rented(group.rents, *args, metrics.sharing)
         )

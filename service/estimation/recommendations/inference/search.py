@@ -89,6 +89,8 @@ def _table(rows: InferenceCandidates, at: int, search: ResolvedSearch) -> Candid
             it_wh_spread=rows.it_wh_spread_ratio,
             accelerator_hours=rows.accelerator_hours,
             accelerator_hours_spread=rows.accelerator_hours_spread_ratio,
+            beside_usd=rows.beside_usd,
+            beside_kgco2e=rows.beside_kgco2e,
         ),
         CandidateFigures(
             sequence_tokens=np.full(len(rows), search.demand.sequence_tokens),

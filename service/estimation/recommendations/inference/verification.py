@@ -166,6 +166,10 @@ def _request(
                     snapshot,
                 ),
                 "speculative": draft,
+                # What stays empty is not bought.
+                "memory_tiers": request.serving.memory_tiers
+                if candidate["uses_memory_tiers"]
+                else (),
                 "disaggregated": DisaggregatedRequest() if candidate["disaggregated"] else None,
             }
         ),

@@ -7,6 +7,11 @@ from types import MappingProxyType
 
 import numpy as np
 
+from service.core.elementwise import FloatArray
+from service.core.interval import exact
+from service.core.memory.inference.tier_costs import provided_bytes
+from service.core.memory.training.settings import OffloadTier
+from service.core.memory.transfers import of_size
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.progress import part_of
 from service.core.search.rows import LeftOut
@@ -62,6 +67,16 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
     return search_result(tables, search, _UNITS)
 
 
+def _beside(rows: TrainingCandidates, tier: OffloadTier | None, name: str) -> FloatArray:
+    """What an accelerator's part of a memory tier beside its machine comes to, by the gigabyte."""
+    per_gb = None if tier is None else getattr(tier.worth, name)
+    if tier is None or per_gb is None or not tier.beside_machine:
+        return np.zeros(len(rows))
+    held = provided_bytes(tier.capacity_bytes, exact(rows.tier_bytes)).value
+    found: FloatArray = np.where(rows.tier_bytes > 0.0, of_size(per_gb, held).value, 0.0)
+    return found
+
+
 def run_table(rows: TrainingCandidates, at: int, search: ResolvedTrainingSearch) -> CandidateTable:
     """Runs of the model at a position, as limits and comparisons see them."""
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
@@ -83,6 +98,8 @@ def run_table(rows: TrainingCandidates, at: int, search: ResolvedTrainingSearch)
             it_wh_spread=rows.it_wh_spread_ratio,
             accelerator_hours=rows.accelerator_hours,
             accelerator_hours_spread=rows.wall_spread_ratio,
+            beside_usd=_beside(rows, search.tier, "price_usd_per_gb"),
+            beside_kgco2e=_beside(rows, search.tier, "embodied_kgco2e_per_gb"),
         ),
         CandidateFigures(
             sequence_tokens=np.full(len(rows), search.demand.sequence_tokens),
