@@ -160,9 +160,7 @@ def first_for(
     values = metrics[:, column]
     if priority != "fastest" or not np.isfinite(values).any():
         return least_first(values, order, last)
-    best = int(np.nanargmin(values))
-    error = np.log(max(float(np.nan_to_num(spreads[best, column], nan=1.0)), 1.0)) / Z_90
-    as_fast = values <= values[best] * np.exp(max(error, NEAR_TIE))
+    as_fast = values <= np.nanmin(values) * np.exp(tie_of(priority, metrics, spreads))
     by_time = least_first(values, order)
     working = order if last is None else order[np.argsort(last[order], kind="stable")]
     fewest_first = least_first(held, working)
@@ -171,6 +169,23 @@ def first_for(
     return np.concatenate(
         [fewest_first[as_fast[fewest_first]], by_time[np.logical_not(as_fast[by_time])]]
     )
+
+
+def tie_of(priority: Priority, metrics: FloatArray, spreads: FloatArray) -> float:
+    """Logarithm of figures by which candidates are no better than each other for a priority [-].
+
+    Of times, that is one standard error of the least, if it is more than a near-tie. Parameters as
+    for :func:`first_for`.
+    """
+    metric = PRIORITIES[priority]
+    if metric is None:
+        return _ALIKE
+    column = METRICS.index(metric)
+    if priority != "fastest" or not np.isfinite(metrics[:, column]).any():
+        return NEAR_TIE
+    best = int(np.nanargmin(metrics[:, column]))
+    error = np.log(max(float(np.nan_to_num(spreads[best, column], nan=1.0)), 1.0)) / Z_90
+    return max(float(error), NEAR_TIE)
 
 
 def shortlist(

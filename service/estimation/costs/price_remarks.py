@@ -18,6 +18,8 @@ _FRESH_MONTHS = 9
 ON_DEMAND_AT_ONCE = 64
 #: Hours of a day for which one person is taken to use a machine: an example.
 _FEW_HOURS = 2.0
+#: Classes of machines that one person uses, and not all day.
+OF_ONE_PERSON = frozenset(("laptop", "workstation", "desktop", "mini-pc", "phone", "soc-board"))
 _HOURS_PER_DAY, _SECONDS_PER_HOUR, _MILLION = 24.0, 3600.0, 1e6
 
 
@@ -61,6 +63,17 @@ def use_warnings(
         f"{money(always)} per million output tokens holds for hardware that is in use day and "
         f"night. In use for {_FEW_HOURS:g} hours a day, it is {money(seldom * per_million)}, "
         "without what it draws while it is on and idle",
+    )
+
+
+def run_use_warnings(
+    run_usd: float, purchase_usd: float, years: float
+) -> Iterator[EstimateWarning]:
+    """What to say of the cost of a run on hardware of one's own that is taken never to rest."""
+    yield EstimateWarning(
+        "always_in_use",
+        f"{money(run_usd)} is this run's share of hardware that is in use day and night for "
+        f"{years:g} years, with electricity; to buy it takes some {money(purchase_usd)}",
     )
 
 

@@ -22,7 +22,7 @@ from service.estimation.answers import FitCertainty, Grounds, figure, frame, gro
 from service.estimation.compliance.check import check_rules
 from service.estimation.concerns import OF_ALL, OF_MEMORY, OF_TIMES, Concern
 from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, served_costs
-from service.estimation.costs.price_remarks import use_warnings
+from service.estimation.costs.price_remarks import OF_ONE_PERSON, use_warnings
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
 from service.estimation.inference.answers import (
@@ -65,8 +65,6 @@ from service.estimation.requests import CostRequest, DeploymentRequest, LatencyI
 from service.estimation.resolution import Problems, placed_id, resolve_region
 from service.estimation.writing import written
 
-#: Classes of machines that one person uses, and not all day.
-_OF_ONE_PERSON = frozenset(("laptop", "workstation", "desktop", "mini-pc", "phone", "soc-board"))
 #: Figures of tokens, which are null where nothing is generated, and formulas of them.
 _OF_TOKENS = (
     "tpot_s",
@@ -194,7 +192,7 @@ def _use_warnings(computed: ComputedDeployment, costed: Costs) -> Iterator[Estim
     workload = resolved.workload
     if owned is None or not computed.generates or workload.requests_per_s is not None:
         return
-    if resolved.deployment.accelerator.platform.kind not in _OF_ONE_PERSON:
+    if resolved.deployment.accelerator.platform.kind not in OF_ONE_PERSON:
         return
     yield from use_warnings(
         plain(owned.hardware_usd_per_hour.value),

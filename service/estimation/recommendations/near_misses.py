@@ -114,6 +114,11 @@ def _past_limits(
     for check in checks:
         values, most = check.values, check.most
         past += np.maximum(values / most - 1.0, 0.0) if most > 0.0 else values > 0.0
+    missing_replicas = table.figures.missing_replicas
+    if missing_replicas is not None:
+        # With as many replicas as carry the load, other figures and the price are known, too.
+        carries = np.isfinite(past) & (missing_replicas <= 0.0)
+        past[(missing_replicas > 0.0) & carries.any()] = np.inf
     found = []
     for row in np.argsort(past, kind="stable")[:_MOST_TRIED]:
         if not np.isfinite(past[row]):
@@ -263,7 +268,7 @@ def _in_words(check: LimitCheck, signed: float) -> str:
     # Past the figure, so that the limit that is told lets it through.
     needed = sign * _up(signed)
     if limit.name == _LOAD:
-        return f"it had {needed:g} more replicas"
+        return f"it had {needed:g} more {'replica' if needed == 1.0 else 'replicas'}"
     field = limit.name if not limit.requested else f"limits.{limit.name}"
     if field in _OF_SITES:
         field = _OF_SITES[field]

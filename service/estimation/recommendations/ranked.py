@@ -15,13 +15,13 @@ from service.core.explanation import EstimateWarning
 from service.core.search.ranking import (
     CLEAR_SHARE,
     DRAWS,
-    NEAR_TIE,
     factors,
     first_for,
     last_for,
     nearest_flip,
     ranking,
     robustness,
+    tie_of,
 )
 from service.core.search.regions import scarce_water
 from service.core.search.rows import TooSmall
@@ -273,8 +273,8 @@ class RankedCandidates:
             weights,
             self.least,
             winner,
-            # Near-ties in its one metric leave a choice to the others.
-            *(() if metric is None else (NEAR_TIE,)),
+            # What is as good by its one metric leaves a choice to the others.
+            tie_of(priority, self.metrics, self.spreads),
         )
         clear = share_ratio >= CLEAR_SHARE
         told = _how_steady(share_ratio, clear=clear)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import COSTS
+from service.core.deployment import Accelerator
 from service.core.estimate.training import TrainingSpeed
-from service.core.explanation import Step, explain
-from service.core.interval import exact, scale
+from service.core.explanation import EstimateWarning, Step, explain
+from service.core.interval import Interval, exact, scale
 from service.core.memory.training.formulas import MEMORY
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.estimation.answers import frame, grounds
 from service.estimation.compliance.check import check_rules
 from service.estimation.concerns import OF_ALL, OF_MEMORY, OF_TIMES
-from service.estimation.costs.estimate import costs, hourly, resolve_prices, trained_costs
+from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, trained_costs
+from service.estimation.costs.price_remarks import OF_ONE_PERSON, run_use_warnings
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.inference.constraints import training_constraints
 from service.estimation.learning.deployments import calibration_used, learnt_training
@@ -149,6 +151,8 @@ def training_estimate(
         None if day is None else hourly(day["carbon"]["total_gco2e"], _HOURS_PER_DAY),
     )
 
+    run_hours = None if speed.run is None else scale(speed.run.wall_s, 1.0 / _SECONDS_PER_HOUR)
+
     def steps() -> tuple[Step, ...]:
         found = (
             *learnt_steps(resolved.learnt),
@@ -170,7 +174,7 @@ def training_estimate(
         "cost": trained_costs(
             costed,
             speed.tokens_per_s,
-            None if speed.run is None else scale(speed.run.wall_s, 1.0 / _SECONDS_PER_HOUR),
+            run_hours,
         ),
         "constraints": training_constraints(memory),
         "compliance": None if rules is None else rules.answer,
@@ -182,6 +186,7 @@ def training_estimate(
                 *run_warnings(speed, figures),
                 *impacts.warnings,
                 *prices.warnings,
+                *_use_warnings(resolved.accelerator.value, costed, run_hours),
                 *(rules.warnings if rules is not None else ()),
             ),
             [
@@ -198,6 +203,21 @@ def training_estimate(
             detail.untold,
         ),
     }
+
+
+def _use_warnings(
+    accelerator: Accelerator, costed: Costs, run_hours: Interval | None
+) -> Iterator[EstimateWarning]:
+    """What it takes to have the cost of a run on a person's own machine."""
+    owned, prices = costed.owned, costed.prices
+    if owned is None or run_hours is None or prices.purchase_usd is None:
+        return
+    if accelerator.platform.kind in OF_ONE_PERSON:
+        yield from run_use_warnings(
+            float(owned.usd_per_hour.value * run_hours.value),
+            float(prices.purchase_usd.value * prices.accelerators),
+            float(prices.amortisation_years.value),
+        )
 
 
 def _training_flop(speed: TrainingSpeed) -> float | None:

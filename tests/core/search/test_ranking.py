@@ -6,6 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from service.core.interval import Z_90
 from service.core.search.ranking import (
     NEAR_TIE,
     burdens,
@@ -17,6 +18,7 @@ from service.core.search.ranking import (
     ranking,
     robustness,
     shortlist,
+    tie_of,
     weight_row,
 )
 from service.core.search.workloads import METRICS, WORKLOAD_KINDS
@@ -144,6 +146,18 @@ def test_a_near_tie_does_not_displace_a_choice():
     drawn = (metrics, spreads, np.array([0, 0]), weights, LEAST, 0)
     assert robustness(*drawn) == 0.0
     assert robustness(*drawn, NEAR_TIE) == 1.0
+
+
+def test_what_is_as_fast_as_estimates_tell_is_not_displaced():
+    """A choice of fewest accelerators within one standard error is held to that error."""
+    metrics = np.ones((2, len(METRICS)))
+    metrics[0, METRICS.index("latency")] = 1.1
+    spreads = np.full_like(metrics, 1.3)
+    assert tie_of("fastest", metrics, spreads) == pytest.approx(np.log(1.3) / Z_90)
+    assert tie_of("cheapest", metrics, spreads) == NEAR_TIE
+    drawn = (metrics, spreads, np.array([0, 0]), of(latency=1.0), LEAST, 0)
+    assert robustness(*drawn, tie_of("fastest", metrics, spreads)) == 1.0
+    assert robustness(*drawn, NEAR_TIE) == 0.0
 
 
 def test_of_as_many_accelerators_those_that_all_work_are_fastest():

@@ -94,6 +94,30 @@ def test_no_run_is_divided_among_workstations(packaged_snapshot):
     assert max(one["parallelism"]["tensor"] for one in joined["front"]) <= 4
 
 
+def test_the_cost_of_a_run_says_what_it_takes_to_have_it(packaged_snapshot):
+    body = {
+        "model": "llama-3.1-70b",
+        "training": {"tokens": 1e8, "sequence_length": 2048, "methods": ["qlora"]},
+        "search": {"accelerators": ["rtx-5090", "h100-pcie"], "where": ["workstation", "owned"]},
+    }
+    asked = TrainingRecommendationRequest.model_validate(body)
+    answer = training_recommendation_answer(asked, packaged_snapshot)
+    of_desk = {
+        choice["candidate"]["accelerator"]: one["message"]
+        for choice in answer["choices"]
+        for one in choice["estimate"]["warnings"]
+        if one["code"] == "always_in_use"
+    }
+    assert set(of_desk) == {"nvidia-rtx-5090-32gb"}
+    share, purchase = (
+        float(amount.replace(",", ""))
+        for amount in re.findall(r"([\d.,]+) USD", of_desk["nvidia-rtx-5090-32gb"])
+    )
+    # Some weeks of five years.
+    assert purchase > 500.0 * share
+    assert any(one["code"] == "always_in_use" for one in answer["warnings"])
+
+
 def test_a_run_takes_machines_not_single_cards(packaged_snapshot):
     """What one accelerator each is rented for is no price of eight that exchange gradients."""
     run = {
