@@ -382,9 +382,9 @@ def _rental(
     warnings += age_warnings(offer, price, kind, snapshot)
     if chosen is None and offer.value.accelerators < min(group, host):
         message = (
-            f"{group} accelerators of a {of_what} have to share a machine, and of machines with "
-            f"more than {offer.value.accelerators} no price is listed: the price is that of "
-            f"{offer.id} as often; ask the provider whether a machine has as many"
+            f"{group} accelerators of a {of_what} have to share a machine; none with more than "
+            f"{offer.value.accelerators} has a listed price, and that of {offer.id} is taken as "
+            "often: ask the provider for machines with as many"
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)

@@ -190,8 +190,9 @@ def _of_named(
         )
         return {}, ()
     if "cloud" not in where:
-        assumed = {} if own else _places_of(clouds, snapshot, problems)
-        return own | assumed, tuple(assumed)
+        # Nothing is rented: a group or a provider beside other places means the countries it is in.
+        assumed = _places_of(clouds, snapshot, problems) if clouds or not own else {}
+        return own | assumed, tuple(one for one in assumed if one not in own)
     if set(where) == {"cloud"} or own:
         return clouds | own, ()
     assumed = _places_of(clouds, snapshot, problems)
