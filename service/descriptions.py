@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 #: Attribute of a class whose fields are those of another, which says what they mean.
 REPEATS = "__repeats__"
@@ -26,7 +26,8 @@ def descriptions(class_: type) -> dict[str, str]:
 
 @cache
 def _of_module(module: str) -> dict[str, dict[str, str]]:
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    source = sys.modules[module].__file__ or ""
+    tree = ast.parse(Path(source).read_bytes())
     return {node.name: dict(_below(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
 
 

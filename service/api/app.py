@@ -27,6 +27,7 @@ from service.api import (
     llms,
     measurement_imports,
     measurements,
+    openapi,
     plans,
     recommendations,
     reports,
@@ -48,6 +49,7 @@ from service.api.observability.logs import AccessLog, access_log, set_up_logs
 from service.api.observability.metrics import CatalogGauges
 from service.api.observability.own_footprint import own_factors
 from service.api.observability.tracing import Tracing, ids_of_trace, tracing
+from service.api.openapi import KeptDocument
 from service.api.portal import embedding, learning
 from service.api.portal import pages as portal
 from service.api.sweeps import events as sweep_events
@@ -95,6 +97,7 @@ _ROUTERS = (
     catalog.router,
     operations.router,
     llms.router,
+    openapi.router,
 )
 
 #: Spans are ours, which tell of no path and no query; the framework's would tell of both.
@@ -129,6 +132,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app = FastAPI(
         title="Headroom",
         lifespan=lambda app: _running(app, chosen, traces),
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         root_path=chosen.root_path,
@@ -139,7 +143,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)
-    app.openapi = lambda: contract.document(app)  # type: ignore[method-assign]
+    app.state.document = KeptDocument(lambda: contract.document(app))
+    app.openapi = app.state.document.read  # type: ignore[method-assign]
     _add_middleware(app, chosen, access_log(chosen, annotate))
     if traces is not None:
         app.add_middleware(traces.around)

@@ -44,6 +44,11 @@ def plain_tag(tag: str) -> str:
     return f'{tag[: -len(_MARK) - 1]}"' if tag.endswith(f'{_MARK}"') else tag
 
 
+def packed_tag(tag: str) -> str:
+    """The entity tag of an answer's compressed bytes."""
+    return _marked(tag.encode()).decode()
+
+
 def tag_of_form(tag: str, scope: Scope, response: Response | None) -> str:
     """The entity tag that an answer goes out with: of its plain bytes, or of its compressed ones.
 
@@ -61,7 +66,7 @@ def tag_of_form(tag: str, scope: Scope, response: Response | None) -> str:
     kind = (response.media_type or "").partition(";")[0]
     if len(response.body) < _SMALLEST_BYTES or kind in _LEFT_ALONE:
         return tag
-    return _marked(tag.encode()).decode()
+    return packed_tag(tag)
 
 
 class Compression:

@@ -259,15 +259,13 @@ def outline(app: FastAPI) -> dict[str, Any]:
         description=_DESCRIPTION,
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         routes=app.routes,
-        servers=[{"url": "/"}],
+        servers=[{"url": path} for path in dict.fromkeys((app.root_path.rstrip("/") or "/", "/"))],
         tags=[{"name": name, "description": told} for name, told in TOPICS.items()],
     )
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of the application."""
-    if app.openapi_schema is not None:
-        return app.openapi_schema
+    """The OpenAPI 3.1 document of the application, made anew."""
     result = outline(app)
     requests = _schemas(REQUESTS.values(), "validation")
     for operation in (one for path in result["paths"].values() for one in path.values()):
@@ -298,7 +296,6 @@ def document(app: FastAPI) -> dict[str, Any]:
     examples = files("service.api").joinpath("static", "examples.json").read_bytes()
     for name, example in orjson.loads(examples).items():
         schemas[name]["examples"] = [example]
-    app.openapi_schema = result
     return result
 
 

@@ -172,3 +172,17 @@ async def test_any_copy_is_confirmed_with_the_tag_of_the_form(client, encoding: 
     held = await client.get(LINK, headers=accepts | {"If-None-Match": "*"})
     assert (held.status_code, held.headers["etag"]) == (304, sent.headers["etag"])
     assert held.headers["etag"].endswith('-gzip"') is (encoding == "gzip")
+
+
+async def test_the_document_is_kept_compressed_and_confirmed(client, app) -> None:
+    packed = await client.get("/openapi.json", headers={"Accept-Encoding": "gzip"})
+    plain = await client.get("/openapi.json", headers={"Accept-Encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert packed.json() == plain.json() == app.openapi()
+    assert int(packed.headers["content-length"]) < len(plain.content) / 4
+    assert packed.headers["etag"] != plain.headers["etag"]
+    for response in (packed, plain):
+        tag = response.headers["etag"]
+        again = await client.get("/openapi.json", headers={"If-None-Match": tag})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
