@@ -119,6 +119,12 @@ def _start(engine: Entry[Engine], settings: Mapping[str, Any]) -> RunStart:
     words = [*environment, *(word.format(**names) for word in told["command"])]
     flags: Mapping[str, Any] = told["flags"]
     entries: Mapping[str, str] = told["file"]["entries"] if "file" in told else {}
+    if "pipeline_layout" not in flags and not settings["prediction_layers"]:
+        # Who is not told divides what is uneven by itself.
+        settings = {**settings, "pipeline_layout": None}
+    elif settings["pipeline_layout"] is not None:
+        # It says how many stages each rank has.
+        settings = {**settings, "virtual_stages": 1}
     for name, flag in flags.items():
         words += _words(flag, settings[name], settings[name] == _UNSAID.get(name))
     words += told.get("fixed", ())

@@ -60,6 +60,8 @@ def another(value):
         return Interval(value.value * 2.0, value.low * 1.5, value.high * 3.0)
     if isinstance(value, Mapping):
         return {key: each * 2.0 + 1.0 for key, each in value.items()}
+    if isinstance(value, frozenset):
+        return value | {"another"}
     if isinstance(value, str):
         return f"not {value}"
     return 1.0 if value is None else value * 2.0 + 1.0

@@ -185,7 +185,7 @@ def test_every_way_to_start_says_all_that_it_can_with_a_source(packaged_snapshot
 
 
 def test_megatron_is_told_what_predicts_further_ahead(packaged_snapshot):
-    """61 layers and one that predicts: four on each stage, the last two beside the losses."""
+    """61 layers and one that predicts: two on each of two stages a rank, as its users run it."""
     changes = {
         "model": "deepseek-ai/DeepSeek-V3",
         "accelerator": "nvidia-gb200-186gb",
@@ -197,7 +197,9 @@ def test_megatron_is_told_what_predicts_further_ahead(packaged_snapshot):
     start = started(packaged_snapshot, "megatron-lm", 256, training=asked, **changes)
     flags = told(start["command"])
     assert flags["--mtp-num-layers"] == "1"
-    assert flags["--pipeline-model-parallel-layout"] == "E" + "tttt|" * 15 + "tmL"
+    assert flags["--pipeline-model-parallel-layout"] == "Et|" + "tt|" * 30 + "mL"
+    # The layout says how many stages a rank has, and Megatron-LM refuses both.
+    assert "--num-virtual-stages-per-pipeline-rank" not in start["command"]
     assert "--account-for-embedding-in-pipeline-split" not in start["command"]
     assert "--grad-reduce-in-bf16" not in start["command"]
     asked |= {"prediction_layers": 0, "gradient_dtype": "bf16"}
