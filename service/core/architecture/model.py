@@ -66,6 +66,8 @@ class LatentAttention:
     With ``tokens_per_entry`` above one, each entry sums up a run of so many tokens, and the index
     chooses entries; with ``window_tokens`` only the last tokens are kept. Either stands beside the
     other in DeepSeek-V4, whose entries are keys and values of all heads as they are.
+    ``shares_kv`` marks a layer that reads the latents of an earlier one and keeps none but an
+    index's (Mistral Large 4).
 
     References
     ----------
@@ -84,6 +86,7 @@ class LatentAttention:
     indexer_heads: int = 0
     tokens_per_entry: int = 1
     window_tokens: int | None = None
+    shares_kv: bool = False
 
     @property
     def attended_tokens(self) -> int | None:

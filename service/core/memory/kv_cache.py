@@ -211,8 +211,11 @@ def _attention_entry_bytes(attention: Attention, kv_format: NumberFormat, ranks:
 
 def _latent_entry_bytes(latent: LatentAttention, kv_format: NumberFormat) -> float:
     if latent.indexer_head_dim is None:
-        return kv_format.vector_bytes(latent.kv_lora_rank + latent.qk_rope_head_dim)
+        held = 0 if latent.shares_kv else latent.kv_lora_rank + latent.qk_rope_head_dim
+        return kv_format.vector_bytes(held)
     index = latent.indexer_head_dim + 4.0 * whole(latent.indexer_head_dim / LATENT_SCALE_BLOCK)
+    if latent.shares_kv:
+        return index
     if kv_format.bytes_per_element > 1.5:
         return index + kv_format.vector_bytes(latent.kv_lora_rank + latent.qk_rope_head_dim)
     # Eight bits and fewer: the latent is scaled in blocks and the rotary part stays in 16 bit.

@@ -9,6 +9,9 @@ import pytest
 
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import Attention, LatentAttention, StateMixer
+from service.core.deployment import Parallelism
+from service.core.memory.kv_cache import cache_layout
+from service.core.number_formats import NUMBER_FORMATS
 from tests.core.architecture.published_models import sizes
 
 SO400M = {
@@ -256,6 +259,18 @@ def test_rwkv_keeps_a_matrix_for_each_head_and_no_keys():
         assert isinstance(group.mixer, StateMixer)
         assert group.mixer.recurrent_state_elements == 40 * 64 * 64
         assert group.mixer.convolution_state_elements == 2 * 2560
+
+
+def test_layers_that_read_latents_of_others_keep_none():
+    """Mistral Large 4: every fourth layer without rotary positions, the last nine without latents."""
+    config = {
+        **sizes("mistral_large4_text", 6144, 72, 64, 204_800, intermediate_size=24_576),
+        "moe_intermediate_size": 6144,
+        "kv_source_layers": [35 if at > 35 and at % 4 == 3 else at for at in range(72)],
+    }
+    layout = cache_layout(parse_config(config), NUMBER_FORMATS["bf16"], Parallelism())
+    latents = 54 * (512 + 64) + 9 * 512
+    assert layout.full_bytes_per_token == 2 * latents + 72 * (128 + 4)
 
 
 def test_rwkv_4_keeps_vectors_and_rwkv_5_matrices():

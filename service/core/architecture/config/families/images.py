@@ -174,6 +174,7 @@ IMAGES: Mapping[str, ImageReader] = {
     "gemma3": _gemma3,
     "gemma4": _gemma4,
     "mistral3": _pixtral,
+    "mistral_large4": _pixtral,
     "qwen2_5_vl": _of_pixels(_QWEN25_PIXELS, gated=True),
     "qwen3_vl": _of_pixels(_QWEN3_PIXELS, gated=False),
     "qwen3_vl_moe": _of_pixels(_QWEN3_PIXELS, gated=False),

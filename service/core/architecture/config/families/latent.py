@@ -23,6 +23,7 @@ from service.core.architecture.config.parts import (
     grouped_attention,
     latent_attention,
     linear,
+    norm,
     shared_experts_width,
     vector,
 )
@@ -287,6 +288,13 @@ def _leave_streams(fields: Fields) -> tuple[Tensor, ...]:
     return linear("hc_head.fn", TensorClass.ROUTER, streams * hidden, streams, Shard.REPLICATED)
 
 
+def _each_fourth_indexes(fields: Fields, layers: int) -> LayerKinds:
+    """Layers with an indexer as listed, or the first and one in four from the second on (Hy4)."""
+    if fields.has("indexer_types"):
+        return _indexers(fields, layers)
+    return tuple("full" if at == 0 or at % 4 == 1 else "shared" for at in range(layers))
+
+
 _HUNYUAN_4 = replace(
     _GLM_SPARSE,
     defaults={
@@ -297,7 +305,89 @@ _HUNYUAN_4 = replace(
         "hc_mult": 4,
     },
     mixers={kind: _in_streams(build) for kind, build in _GLM_SPARSE.mixers.items()},
+    mixer_schedule=_each_fourth_indexes,
     extra_tensors=_leave_streams,
+)
+
+
+def _reading_latents(*, rotary: bool, indexes: bool, reads: bool) -> MixerBuilder:
+    """Latent attention of Mistral Large 4, without a latent of queries.
+
+    Layers without rotary positions keep the latent alone, and those that read the latents of an
+    earlier layer keep none.
+    """
+
+    def build(fields: Fields) -> Mixer:
+        own = latent_attention(fields)
+        heads, hidden = own.query_heads, fields.size("hidden_size")
+        positions = own.qk_rope_head_dim if rotary else 0
+        plain = own.qk_nope_head_dim + own.qk_rope_head_dim - positions
+        left_out = {"kv_a_proj_with_mqa", "kv_b_proj"}
+        left_out |= {"kv_a_layernorm"} if reads else set()
+        left_out |= set() if indexes else _INDEXER
+        attention, whole = TensorClass.ATTENTION, Shard.REPLICATED
+        tensors = tuple(tensor for tensor in own.tensors if tensor.name not in left_out)
+        if not reads:
+            rank = own.kv_lora_rank + positions
+            tensors += linear("kv_a_proj_with_mqa", attention, hidden, rank, whole)
+        tensors += linear(
+            "kv_b_proj",
+            attention,
+            own.kv_lora_rank,
+            heads * (plain + own.v_head_dim),
+            Shard.COLUMN,
+        )
+        tensors += (vector("softmax_scaling", 2 * heads),)
+        tensors += norm("q_input_norm", hidden, bias=True) if indexes else ()
+        return replace(
+            own,
+            qk_nope_head_dim=plain,
+            qk_rope_head_dim=positions,
+            indexer_head_dim=own.indexer_head_dim if indexes else None,
+            shares_kv=reads,
+            tensors=tensors,
+        )
+
+    return build
+
+
+def _large4_kind(*, rotary: bool, indexes: bool, reads: bool) -> str:
+    return f"rotary {rotary}, indexes {indexes}, reads {reads}"
+
+
+def _large4_layers(fields: Fields, layers: int) -> LayerKinds:
+    """Which layers have rotary positions, an index, and the latents of an earlier one."""
+    indexers = _indexers(fields, layers)
+    rotary = fields.array("no_rope_layers", layers) or [(at + 1) % 4 for at in range(layers)]
+    sources = fields.array("kv_source_layers", layers) or range(layers)
+    return tuple(
+        _large4_kind(rotary=bool(turned), indexes=index == "full", reads=source != at)
+        for at, (index, turned, source) in enumerate(zip(indexers, rotary, sources, strict=True))
+    )
+
+
+_BOTH = (False, True)
+_MISTRAL_LARGE_4 = replace(
+    _MISTRAL4,
+    defaults={
+        **_LATENT_DEFAULTS,
+        **_MISTRAL4.defaults,
+        "qk_nope_head_dim": 64,
+        "q_lora_rank": None,
+        "index_head_dim": 128,
+        "index_n_heads": 32,
+        "index_topk": 2048,
+        "first_k_dense_replace": 1,
+    },
+    mixers={
+        _large4_kind(rotary=rotary, indexes=indexes, reads=reads): _reading_latents(
+            rotary=rotary, indexes=indexes, reads=reads
+        )
+        for rotary in _BOTH
+        for indexes in _BOTH
+        for reads in _BOTH
+    },
+    mixer_schedule=_large4_layers,
 )
 
 LATENT_FAMILIES: Mapping[str, Family] = {
@@ -319,5 +409,7 @@ LATENT_FAMILIES: Mapping[str, Family] = {
     "hy_v4": _HUNYUAN_4,
     "minicpm3": _MINICPM3,
     "mistral4": _MISTRAL4,
+    "mistral_large4": _MISTRAL_LARGE_4,
+    "mistral_large4_text": _MISTRAL_LARGE_4,
     "youtu": _YOUTU,
 }

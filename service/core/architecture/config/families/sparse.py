@@ -431,6 +431,13 @@ _FLINT = Family(
     mixer_schedule=layer_types(windowed()),
     feed_forward_schedule=sparse_steps,
 )
+_BEAM = Family(
+    defaults={"sliding_window": 512, "first_k_dense_replace": 3},
+    mixers=grouped_attention(qk_norm=True, output_gate=True),
+    feed_forwards={"dense": dense(), "experts": experts(correction_bias=True)},
+    mixer_schedule=layer_types(every_nth_full(6)),
+    feed_forward_schedule=dense_first,
+)
 _KOLIBRI = Family(
     defaults={**_LAGUNA.defaults, "num_key_value_heads": 4, "sliding_window": 513},
     mixers=grouped_attention(qk_norm=True),
@@ -477,5 +484,6 @@ SPARSE_FAMILIES: Mapping[str, Family] = {
     "afmoe": _AFMOE,
     "laguna": _LAGUNA,
     "flint": _FLINT,
+    "beam": _BEAM,
     "kolibri1": _KOLIBRI,
 }

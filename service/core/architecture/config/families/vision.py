@@ -349,6 +349,10 @@ VISION_TOWERS: Mapping[str, tuple[VisionBuilder, Mapping[str, object]]] = {
         pixtral_with_merger,
         _PIXTRAL,
     ),
+    "mistral_large4": (
+        pixtral_with_merger,
+        {**_PIXTRAL, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 30},
+    ),
     "qwen2_5_vl": (
         qwen25_vision,
         _QWEN25_VISION,
