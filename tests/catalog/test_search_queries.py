@@ -30,7 +30,7 @@ QUERIES = {
         mistral 7b | mistralai/Mistral-7B-v0.1
         mixtral | mistralai/Mixtral-8x7B-v0.1
         mixtral 8x22b | mistralai/Mixtral-8x22B-Instruct-v0.1
-        mistral large | mistralai/Mistral-Large-3-675B-Instruct-2512
+        mistral large | mistralai/Mistral-Large-4-1T-A52B
         mistral small | mistralai/Mistral-Small-24B-Instruct-2501
         codestral | mistralai/Codestral-22B-v0.1
         gemma 3 27b | google/gemma-3-27b-it

@@ -262,7 +262,7 @@ def test_rwkv_keeps_a_matrix_for_each_head_and_no_keys():
 
 
 def test_layers_that_read_latents_of_others_keep_none():
-    """Mistral Large 4: every fourth layer without rotary positions, the last nine without latents."""
+    """Mistral Large 4: nine layers without rotary positions, and nine more without latents."""
     config = {
         **sizes("mistral_large4_text", 6144, 72, 64, 204_800, intermediate_size=24_576),
         "moe_intermediate_size": 6144,
