@@ -17,6 +17,8 @@ UNTOLD = (
 UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")
 #: The same of number formats: what weights are held in where all of them are trained.
 UNTOLD_OF_PRECISION = ("weights",)
+#: The same of where inputs of layers that are recomputed whole are kept.
+UNTOLD_OF_PLACES = ("recomputed_inputs",)
 
 #: How many micro-batches make a round of an interleaved schedule.
 InterleavedRounds: TypeAlias = Literal["whole", "equal"]
@@ -38,10 +40,10 @@ class Recipes:
     prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
     asked. Gradients have the format ``gradient_dtype`` unless told otherwise, and ``unless_told``
     holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
-    ``UNTOLD_OF_LAYOUTS`` and ``UNTOLD_OF_PRECISION`` by name. Models divided by tensors or layers
-    are ``divided_by`` another framework that is built on it. Its interleaved schedule takes
-    micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal"
-    ones (None: any).
+    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION`` and ``UNTOLD_OF_PLACES`` by name. Models divided
+    by tensors or layers are ``divided_by`` another framework that is built on it. Its interleaved
+    schedule takes micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are
+    stages, or "equal" ones (None: any).
     """
 
     methods: frozenset[str] = frozenset()

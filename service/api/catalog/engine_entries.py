@@ -147,6 +147,9 @@ class UnlessTold(Stated):
     """Matrices that get an adapter: of these those that the model has."""
     adapter_dropout: NotRequired[bool]
     """Whether what goes into adapters is dropped at random."""
+    recomputed_inputs: NotRequired[Literal["none", "cpu"]]
+    """Where inputs of layers that are recomputed whole are kept: on the accelerator, or in host
+    memory."""
     weights: NotRequired[Literal["fp32", "bf16"]]
     """Format that weights are held in where all are trained; as shipped if left out."""
     dropout: NotRequired[bool]

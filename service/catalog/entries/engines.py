@@ -27,6 +27,7 @@ from service.core.hardware import HardwareList
 from service.core.recipes import (
     UNTOLD,
     UNTOLD_OF_LAYOUTS,
+    UNTOLD_OF_PLACES,
     UNTOLD_OF_PRECISION,
     InterleavedRounds,
     Recipes,
@@ -260,7 +261,7 @@ def _unless_told(trains: Document) -> Mapping[str, Any]:
         name: tuple(value) if isinstance(value, list) else value
         for one in stated
         for name, value in one.items()
-        if name in UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION
+        if name in UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION + UNTOLD_OF_PLACES
     }
 
 

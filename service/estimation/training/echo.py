@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NotRequired, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, cast
 
 from service.core.memory.training.settings import Checkpointing, CrossEntropy, Schedule
 from service.estimation.answers import Answer, IfAny, Parallelism
 from service.estimation.detail import WHOLE, Detail, part_of
 from service.estimation.inference.echo import power_limit
-from service.estimation.training.requests import Dtype, TrainingSettingsRequest
+from service.estimation.training.requests import (
+    Dtype,
+    TrainingOffloadRequest,
+    TrainingSettingsRequest,
+)
 from service.estimation.training.setup import ResolvedTraining
 from service.estimation.writing import repeated, written
 
@@ -21,9 +25,17 @@ class TrainingPrecision(Answer):
 
 
 if TYPE_CHECKING:
+    AskedOffload: TypeAlias = Answer
     AskedSettings: TypeAlias = Answer
 else:
+    AskedOffload = repeated(TrainingOffloadRequest)
     AskedSettings = repeated(TrainingSettingsRequest)
+
+
+class TrainingOffload(AskedOffload):
+    """What is offloaded from the accelerator."""
+
+    activations: Literal["none", "cpu", "tier"]
 
 
 class TrainingSettings(AskedSettings):
@@ -37,6 +49,7 @@ class TrainingSettings(AskedSettings):
     lora_targets: list[str]
     master_weights: bool
     optimizer_state_dtype: Dtype
+    offload: TrainingOffload
     zero_stage: int
     pipeline_schedule: Schedule
     virtual_stages: int

@@ -105,9 +105,10 @@ class TrainingOffloadRequest(Request):
     parameters: Literal["none", "cpu", "nvme", "tier"] = "none"
     """Where weights are kept; none keeps them on the accelerator. DeepSpeed offloads them only with
     zero_stage 3."""
-    activations: Literal["none", "cpu", "tier"] = "none"
-    """Where activations saved for the backward pass are kept; none keeps them on the
-    accelerator."""
+    activations: Literal["none", "cpu", "tier"] | None = None
+    """Where activations saved for the backward pass are kept; none keeps them on the accelerator.
+    If null, as the framework does: cpu for Unsloth where whole layers are recomputed, none for
+    others."""
     memory_tier: TierReference | None = Field(None, examples=["cxl-2.0-ddr5-direct"])
     """What tier means: a memory tier of the catalog, such as memory behind CXL, by id or with how
     many units there are and how many accelerators share them. If memory is short, plans use it,

@@ -30,12 +30,16 @@ def filled_in(
         for name in UNTOLD
         if getattr(asked, name) is None
     }
+    whole = asked.activation_checkpointing or told["activation_checkpointing"]
+    kept = recipes.unless_told.get("recomputed_inputs", "none") if whole == "full" else "none"
+    offload = {"activations": asked.offload.activations or kept}
     trained = 0
     if recipes.predicts and asked.method == "full" and architecture and can_predict(architecture):
         trained = architecture.prediction_layers
     return asked.model_copy(
         update=told
         | {
+            "offload": asked.offload.model_copy(update=offload),
             "gradient_dtype": asked.gradient_dtype or recipes.gradient_dtype,
             "prediction_layers": (
                 trained if asked.prediction_layers is None else asked.prediction_layers

@@ -299,3 +299,15 @@ def test_weights_are_held_as_the_framework_holds_them(settings, framework, metho
 def test_adapters_of_megatron_hang_on_every_linear_layer(settings):
     for framework in ("nemo", "megatron-bridge", "megatron-lm"):
         assert settings(framework, method="lora")[1]["lora_targets"] == ["all-linear"]
+
+
+def test_unsloth_keeps_inputs_of_recomputed_layers_in_host_memory(settings):
+    def places(**training):
+        resolved, told = settings("unsloth", method="qlora", **training)
+        assert resolved.setup.settings.offload.activations == told["offload"]["activations"]
+        return told["offload"]["activations"]
+
+    assert places() == "cpu"
+    assert places(activation_checkpointing="none") == "none"
+    assert places(offload={"activations": "none"}) == "none"
+    assert settings("peft", activation_checkpointing="full")[1]["offload"]["activations"] == "none"
