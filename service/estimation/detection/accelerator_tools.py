@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from service.estimation.detection.readings import (
@@ -26,8 +27,26 @@ from service.estimation.detection.tables import (
 
 _XPU_NAME = re.compile(r"Device Name:\s*([^|\n]{1,200})")
 _ROCM_LINE = re.compile(
-    r"^GPU\[(\d{1,4})\]\s*:\s*([^:\n]{1,80}?)\s*:\s*([^\n]{1,200})$", re.MULTILINE
+    r"^GPU\[(\d{1,4})\][ \t]{0,40}:[ \t]{0,40}([^:\n]{1,80}):[ \t]{0,40}([^\n]{1,200})$",
+    re.MULTILINE,
 )
+#: Rows of the table that ``rocm-smi`` prints when asked for nothing, by the id of the device.
+_ROCM_ROW = re.compile(
+    r"^\d{1,4}[ ]{1,20}\d{1,4}[ ]{1,20}(0x[0-9a-f]{4}),[^\n]{0,200}?"
+    r"[ ](?P<power>[\d.]{1,10})W(?:[ ]{1,20}\d{1,3}%){2}[ ]{0,20}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+#: Ids that belong to one accelerator each (the PCI ID Repository).
+_AMD_IDS = {
+    "0x738c": "Instinct MI100",
+    "0x740f": "Instinct MI210",
+    "0x74a0": "Instinct MI300A",
+    "0x74a1": "Instinct MI300X",
+    "0x74a2": "Instinct MI308X",
+    "0x74a5": "Instinct MI325X",
+    "0x75a0": "Instinct MI350X",
+    "0x75a3": "Instinct MI355X",
+}
 #: Where amd-smi's releases have put the limit of power, the newest first.
 _AMD_LIMITS = ("socket_power", "socket_power_limit", "power_cap", "max_power", "ppt0")
 _AMD_NAMES = (("asic", "market_name"), ("board", "product_name"))
@@ -102,7 +121,15 @@ def rocm_smi(text: str) -> tuple[Device, ...]:
                     watts(held.get("max graphics package power (w)")),
                 )
             )
-    return tuple(found)
+    return tuple(found) or tuple(_by_id(text))
+
+
+def _by_id(text: str) -> Iterator[Device]:
+    """Devices of the short table of ``rocm-smi``, which tells their ids and limits of power."""
+    for row in islice(_ROCM_ROW.finditer(text[:MOST_CHARACTERS]), MOST_DEVICES):
+        name = _AMD_IDS.get(row[1].casefold())
+        if name is not None:
+            yield Device(name, power_limit_w=watts(row["power"]))
 
 
 def _rows_by_device(text: str) -> dict[str, dict[str, str]]:

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.detection.accelerator_tools import rocm_smi
 from service.estimation.detection.machine import detect
+from service.estimation.detection.readings import Device
 
 _NVIDIA = "name, memory.total [MiB], power.limit [W], mig.mode.current\n"
 NVIDIA = """Tesla T4|15360|nvidia-t4-16gb
@@ -285,3 +287,21 @@ def test_cores_of_arm_by_how_many_a_socket_has(
 ) -> None:
     lscpu = f"  Model name: Neoverse-V2\n  Core(s) per socket: {cores}\n  Socket(s): 1\n"
     assert _only({"lscpu": lscpu, "dmi-vendor": vendor}, packaged_snapshot) == expected
+
+
+_SHORT = """
+Device  Node  IDs              Temp        Power     Partitions          SCLK    PwrCap  VRAM%  GPU%
+              (DID,     GUID)  (Junction)  (Socket)  (Mem, Compute, ID)
+====================================================================================================
+0       2     0x74a1,   32700  39.0°C      134.0W    NPS1, SPX, 0        132Mhz  750.0W  0%     0%
+1       3     0x74a1,   3884   41.0°C      139.0W    NPS1, SPX, 0        131Mhz  650.0W  10%    0%
+2       4     0x744c,   3884   41.0°C      39.0W     N/A, N/A, 0         131Mhz  303.0W  10%    0%
+"""
+
+
+def test_the_short_table_of_rocm_smi_is_read_by_ids_of_one_accelerator_each() -> None:
+    """A Navi 31 could be several."""
+    assert rocm_smi(_SHORT) == (
+        Device("Instinct MI300X", power_limit_w=750.0),
+        Device("Instinct MI300X", power_limit_w=650.0),
+    )
