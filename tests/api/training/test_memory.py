@@ -151,7 +151,7 @@ async def test_the_largest_micro_batch_fits_on_every_stage(client):
         ({"precision": {"weights": "int4"}}, "/precision/weights", "qlora"),
         ({"precision": {"activations": "int4"}}, "/precision/activations", "bf16"),
         (
-            {"training": {"virtual_stages": 2}},
+            {"training": {"pipeline_schedule": "1f1b", "virtual_stages": 2}},
             "/training/virtual_stages",
             "interleaved",
         ),
@@ -253,7 +253,7 @@ async def test_the_impossible_is_refused_with_what_would_work(client, changes, p
         (
             {
                 "parallelism": {"pipeline": 4},
-                "training": {"pipeline_schedule": "interleaved"},
+                "training": {"pipeline_schedule": "interleaved", "virtual_stages": 1},
             },
             "schedule_unused",
         ),
