@@ -105,7 +105,7 @@ def _start(estimate: Mapping[str, Any], snapshot: CatalogSnapshot) -> list[Snipp
         training["micro_batch_size"]
         * training["gradient_accumulation_steps"]
         * parallelism["data"],
-        float(accelerator.value.platform.accelerators_of_a_host),
+        accelerator.value,
         snapshot,
     )
     if start is None:

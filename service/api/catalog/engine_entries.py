@@ -270,6 +270,8 @@ class EngineStartsTraining(Stated):
     """How each setting is told to it: a flag, or words for some values."""
     environment: NotRequired[dict[str, Any]]
     """What stands before the command, likewise."""
+    sharded_by: NotRequired[str]
+    """The engine that divides states among ranks for it, and has to run on the hardware, too."""
     alone: NotRequired[EngineStartsAlone]
     file: NotRequired[EngineConfigurationFile]
     fixed: NotRequired[list[str]]

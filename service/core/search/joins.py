@@ -26,9 +26,11 @@ def joins_run(accelerator: Accelerator, layout: Parallelism, *, desks_apart: boo
 
     With ``desks_apart``, among workstations neither: they are one's own, and no cluster.
     """
-    apart = _BY_THEMSELVES | (_DESKS if desks_apart else frozenset())
-    if accelerator.platform.kind in apart:
-        return bool(layout.accelerator_count <= accelerator.platform.accelerators_of_a_host)
+    kind, host = accelerator.platform.kind, accelerator.platform.accelerators_of_a_host
+    # A desk's machine of one accelerator has it built in, and nothing to join others by.
+    desk_apart = kind in _DESKS and (desks_apart or host == 1)
+    if desk_apart or kind in _BY_THEMSELVES:
+        return bool(layout.accelerator_count <= host)
     return bool(layout.tensor <= _fast_joined(accelerator))
 
 

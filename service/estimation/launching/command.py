@@ -19,6 +19,11 @@ from service.estimation.launching.kubernetes import manifest
 _DEGREES = ("tensor", "pipeline", "data", "expert")
 #: The longest sequence that a server is told is at least this.
 _SHORTEST_CONTEXT = 2048
+#: Machines whose accelerators no plugin of a cluster hands out: processors alone, and what people
+#: carry or build in.
+_NO_NODES = frozenset(("server-cpu", "laptop", "phone", "soc-board", "mini-pc"))
+#: What names of repositories with files of llama.cpp end in, which their files do not.
+_OF_FILES = "-gguf"
 #: Formats that every engine reads without being told.
 _PLAIN_BITS = 16.0
 
@@ -94,7 +99,9 @@ def start_of(
     notes += _notes_on_build(engine, deployment["serving"].get("backend"))
     notes += _notes_on_serving(deployment["serving"], layout.data)
     file = _file(checkpoint, weights)
-    if needs_file:
+    if needs_file and checkpoint.casefold().endswith(_OF_FILES):
+        notes.append(f"fetch {file} from {checkpoint}")
+    elif needs_file:
         notes.append(f"{file} is the model in {weights}: fetch a published one, or convert it")
     always = frozenset(told.get("always", ()))
     names = {"model": checkpoint, "file": file}
@@ -106,7 +113,9 @@ def start_of(
         "engine": engine.id,
         "command": shlex.join(words),
         "kubernetes": None
-        if spans or (image := told.get("images", {}).get(accelerator.vendor)) is None
+        if spans
+        or accelerator.platform.kind in _NO_NODES
+        or (image := told.get("images", {}).get(accelerator.vendor)) is None
         else manifest(
             image,
             told["port"],
@@ -167,6 +176,8 @@ def _copies_started(
 def _file(checkpoint: str, weights: str) -> str:
     """A file with the weights, as such files are usually called."""
     name, form = checkpoint.split("/")[-1], weights.removeprefix("gguf-")
+    if name.casefold().endswith(_OF_FILES):
+        name = name[: -len(_OF_FILES)]
     return f"{name}.gguf" if form == weights else f"{name}-{form.upper()}.gguf"
 
 

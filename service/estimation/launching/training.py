@@ -12,6 +12,7 @@ from typing import Any
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.sharding import trained_layer_counts
+from service.core.deployment import Accelerator
 from service.core.engines import Engine
 from service.estimation.launching.answers import ConfigurationFile, RunStart
 
@@ -57,7 +58,7 @@ def run_start_of(
     run: Mapping[str, Any],
     layers: int,
     global_batch_size: int,
-    machine_accelerators: float,
+    accelerator: Accelerator,
     snapshot: CatalogSnapshot,
 ) -> RunStart | None:
     """How to start a run; None where the catalog knows no framework's flags for it.
@@ -73,8 +74,8 @@ def run_start_of(
         Layers of the model.
     global_batch_size
         Sequences of an optimizer step.
-    machine_accelerators
-        Accelerators in a machine.
+    accelerator
+        What it runs on, in its machine.
     snapshot
         The catalog.
     """
@@ -82,14 +83,30 @@ def run_start_of(
     if engine is None:
         return None
     named = [engine.id, *engine.document.get("started_as", ())]
-    settings = _settings(run, layers, global_batch_size, machine_accelerators)
+    machine = float(accelerator.platform.accelerators_of_a_host)
+    settings = _settings(run, layers, global_batch_size, machine)
     starts = [
         _start(snapshot.engines[one], settings)
         for one in named
         if "starts_training" in snapshot.engines[one].document
+        and _runs_there(snapshot.engines[one], settings, accelerator, snapshot)
         and _is_able(snapshot.engines[one], settings)
     ]
     return min(starts, key=lambda start: len(start["notes"]), default=None)
+
+
+def _runs_there(
+    engine: Entry[Engine],
+    settings: Mapping[str, Any],
+    accelerator: Accelerator,
+    snapshot: CatalogSnapshot,
+) -> bool:
+    """Whether a framework, and what divides states for it, runs on the hardware."""
+    sharded_by = engine.document["starts_training"].get("sharded_by")
+    needed = [engine]
+    if sharded_by is not None and settings["zero_stage"] > 0:
+        needed.append(snapshot.engines[sharded_by])
+    return all(one.value.runs_on(accelerator.hardware) for one in needed)
 
 
 def _is_able(engine: Entry[Engine], settings: Mapping[str, Any]) -> bool:

@@ -190,6 +190,28 @@ def test_the_image_is_that_of_the_accelerators_vendor(packaged_snapshot):
     assert list(container["resources"]["limits"]) == ["amd.com/gpu"]
 
 
+def test_files_are_named_and_fetched_as_their_repositories_have_them(packaged_snapshot):
+    start = started(
+        packaged_snapshot,
+        model="uygarkurt/Llama-3.1-8B-Instruct-GGUF",
+        accelerator="apple-m3-ultra-512gb",
+        accelerator_count=1,
+        parallelism=None,
+        precision={"weights": "gguf-q4_k_m"},
+        serving={"engine": "llama.cpp"},
+    )
+    file = "Llama-3.1-8B-Instruct-Q4_K_M.gguf"
+    assert told(start["command"])["--model"] == file
+    assert f"fetch {file} from uygarkurt/Llama-3.1-8B-Instruct-GGUF" in start["notes"]
+
+
+def test_clusters_hand_out_no_processors_and_no_boards(packaged_snapshot):
+    one = {"accelerator_count": 1, "parallelism": None}
+    for accelerator in ("amd-epyc-9654", "jetson-agx-orin-64gb"):
+        start = started(packaged_snapshot, accelerator=accelerator, **one)
+        assert start["kubernetes"] is None
+
+
 def test_an_image_that_has_to_set_itself_up_is_given_arguments(packaged_snapshot):
     """Its entry point activates the program's environment, and it listens on 80 unless told."""
     start = started(packaged_snapshot, accelerator_count=1, parallelism=None, serving=TGI)

@@ -11,7 +11,7 @@ from service.estimation.training.requests import EstimateTrainingRequest
 from tests.estimation.launching.test_start import told
 
 
-def started(snapshot, framework, batch, layers=32, machine=8.0, **changes):
+def started(snapshot, framework, batch, layers=32, **changes):
     body = {
         "model": "meta-llama/Llama-3.1-8B",
         "accelerator": "nvidia-h100-sxm-80gb",
@@ -23,7 +23,8 @@ def started(snapshot, framework, batch, layers=32, machine=8.0, **changes):
     training = body["training"] | changes.pop("training", {})
     asked = EstimateTrainingRequest.model_validate(body | changes | {"training": training})
     run = training_estimate(asked, snapshot)["deployment"]
-    return run_start_of(framework, run, layers, batch, machine, snapshot)
+    accelerator = snapshot.find("accelerators", asked.accelerator).value
+    return run_start_of(framework, run, layers, batch, accelerator, snapshot)
 
 
 def test_torchtitan_is_told_shards_batches_and_what_is_recomputed(packaged_snapshot):
@@ -154,6 +155,23 @@ def test_any_framework_is_started_as_one_that_can_be_told_the_run(
         assert {"lora_finetune_distributed", "model.lora_rank=32"} <= set(
             shlex.split(start["command"])
         )
+
+
+def test_a_run_is_started_by_what_runs_on_its_hardware(packaged_snapshot):
+    """DeepSpeed, which divides states for PEFT, runs on no TPU, and torchtune on no Trainium."""
+    adapter = {"method": "lora", "lora_rank": 8}
+    alone = {"accelerator_count": 1, "parallelism": {}, "training": adapter}
+    divided = {
+        "accelerator_count": 4,
+        "parallelism": {"data": 4},
+        "training": {**adapter, "zero_stage": 1},
+    }
+    assert started(packaged_snapshot, "default", 4, accelerator="trn2", **alone) is None
+    assert started(packaged_snapshot, "default", 4, accelerator="tpu-v5p", **divided) is None
+    tpu = started(packaged_snapshot, "default", 4, accelerator="tpu-v5p", **alone)
+    assert tpu["engine"] == "peft"
+    gaudi = started(packaged_snapshot, "default", 4, accelerator="gaudi3", **divided)
+    assert "--use_deepspeed" in gaudi["command"]
 
 
 def test_what_cannot_be_told_is_said(packaged_snapshot):

@@ -92,13 +92,12 @@ def _start(
 ) -> RunStart | None:
     """How to start a run as it was estimated."""
     model = next(one.value for one in search.models if one.id == candidate["model"])
-    machine = search.context.accelerators[offer].value.platform
     return run_start_of(
         run["training"]["framework"],
         run,
         model.layer_count,
         search.demand.global_batch_sequences,
-        float(machine.accelerators_of_a_host),
+        search.context.accelerators[offer].value,
         snapshot,
     )
 
