@@ -134,10 +134,8 @@ def _row(
             "errors": [field_problem(error) for error in rejected.errors],
         }
     deployment = estimate["deployment"]
-    stress = resolve_region(request.region, snapshot).value.water_stress_ratio
-    limits = held_to(
-        estimate, DEPLOYMENT_LIMITS, bounds, None if stress is None else float(stress.value)
-    )
+    region = resolve_region(request.region, snapshot)
+    limits = held_to(estimate, DEPLOYMENT_LIMITS, bounds, region)
     return {
         "model": deployment["model"],
         "accelerator": deployment["accelerator"],

@@ -10,11 +10,12 @@ import numpy as np
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import Accelerator
+from service.core.deployment import Accelerator, Region
 from service.core.search.workloads import WorkloadKind
 from service.estimation.answers import LimitRow
 from service.estimation.compliance.requests import RuleFacts
 from service.estimation.defaults import assumed_for_speed
+from service.estimation.inference.requests import PlacedRequest
 from service.estimation.recommendations.limit_tables import hourly_usd, known, monthly_usd
 from service.estimation.recommendations.limits import (
     Bounds,
@@ -25,12 +26,15 @@ from service.estimation.recommendations.limits import (
 )
 from service.estimation.recommendations.metrics import MetricRows
 from service.estimation.recommendations.place_requests import RulesLimit
+from service.estimation.recommendations.places import is_cloud
 from service.estimation.recommendations.requests import ChoiceRequest
 from service.estimation.recommendations.search import Search
 from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import CostRequest
+from service.estimation.resolution import resolve_region
+from service.estimation.training.requests import PlacedTrainingRequest
 
 #: Warnings that say that a figure rests on other hardware's measurements, or on a price that few
 #: will get.
@@ -154,7 +158,7 @@ def parts_of(estimate: Written) -> dict[str, Any]:
     return {name: estimate[name] for name in estimate if name not in _SAID_ONCE}
 
 
-Asked = TypeVar("Asked", bound=CatalogRequest)
+Asked = TypeVar("Asked", PlacedRequest, PlacedTrainingRequest)
 
 
 def own_plan(
@@ -193,11 +197,12 @@ def own_plan(
         raise Rejected(
             [replace(one, pointer=f"/baseline{one.pointer}") for one in rejected.errors]
         ) from None
-    return {"estimate": parts_of(found), "limits": held_to(found, limits, bounds_of(asked))}
+    region = resolve_region(plan.region, snapshot)
+    return {"estimate": parts_of(found), "limits": held_to(found, limits, bounds_of(asked), region)}
 
 
 def held_to(
-    estimate: Written, limits: Iterable[Limit], bounds: Bounds, stress: float | None = None
+    estimate: Written, limits: Iterable[Limit], bounds: Bounds, region: Entry[Region]
 ) -> list[LimitRow]:
     """The limits that are set, with the figures of an estimate that no search has found.
 
@@ -205,17 +210,18 @@ def held_to(
     ----------
     estimate, limits, bounds
         What is held to which limits.
-    stress
-        Water stress of its place, None if not known [-].
+    region
+        Where it stands. In a cloud's region the price is the rent, whatever it costs to own.
     """
-    rented = (estimate["cost"] or {}).get("rented") or {}
+    costs, stress = estimate["cost"] or {}, region.value.water_stress_ratio
+    paid = costs.get("rented") or (None if is_cloud(region) else costs.get("owned"))
     serving = estimate["deployment"].get("serving") or {}
     # What limits ask of a candidate, of a plan that no search has found.
     candidate = {
-        "usd_per_hour": known(rented or (estimate["cost"] or {}).get("owned"), "usd_per_hour"),
+        "usd_per_hour": known(paid, "usd_per_hour"),
         "uses_memory_tiers": bool(serving.get("memory_tiers")),
         "limits_of": bounds.get("percentile", "mean"),
-        "water_stress_ratio": stress,
+        "water_stress_ratio": None if stress is None else float(stress.value),
     }
     return limit_rows(limits, bounds, estimate, candidate)
 

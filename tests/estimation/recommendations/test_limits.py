@@ -147,6 +147,25 @@ def test_rows_of_a_comparison_are_held_to_limits(packaged_snapshot):
     assert all("limits" not in line for line in table)
 
 
+def test_a_price_limit_in_a_cloud_is_held_against_its_rent(packaged_snapshot):
+    """What it would cost to own keeps no limit where it can only be rented."""
+    request = CompareRequest.model_validate(
+        {
+            "models": ["llama-3.1-8b"],
+            "accelerators": ["mi300x"],
+            "regions": ["gcp/europe-west4", "country/DE"],
+            "limits": {"usd_per_month": 9000},
+        }
+    )
+    rented, owned = comparison_answer(request, packaged_snapshot)["rows"]
+    (price,) = [one for one in rented["limits"] if one["name"] == "usd_per_month"]
+    assert (price["verdict"], price["value"]) == ("unknown", None)
+    assert rented["meets_limits"] is None
+    (price,) = [one for one in owned["limits"] if one["name"] == "usd_per_month"]
+    assert price["verdict"] == "pass"
+    assert owned["meets_limits"] is True
+
+
 def test_percentiles_of_a_comparison_need_arrivals():
     with pytest.raises(ValueError, match="requests_per_s"):
         CompareRequest.model_validate(
