@@ -240,7 +240,7 @@ class RuleCondition(Stated):
     """A fact compared with a value."""
 
     fact: str
-    """Name of the fact, as compliance.facts takes it."""
+    """Name of the fact, as requests about rules call it."""
     comparison: Literal["at_most", "at_least", "above", "below", "is", "before", "from"]
     """How the fact stands to the value where the condition holds."""
     value: float | str | bool

@@ -19,7 +19,7 @@ class ProblemDetails(Answer):
     detail: str
     """What is wrong with this request."""
     instance: str
-    """Path of the request."""
+    """urn:request: and the id of the request, which stands in X-Request-ID and in the log."""
     errors: NotRequired[list[FieldProblem]]
     suggestions: NotRequired[list[str]]
     """Paths of what may have been meant by one that leads nowhere."""

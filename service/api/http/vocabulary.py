@@ -14,7 +14,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "region": "Id in /v1/regions; inline for a place that came with the request.",
         "accelerator_count": "Accelerators of all replicas together.",
         "precision": "Number formats that were computed with.",
-        "parallelism": "How the model is divided; the degrees multiply to accelerator_count.",
+        "parallelism": "How the model is divided among accelerators.",
         "deployment": "What was asked about, as it was understood.",
         "weights": "Number format of the weights, by id.",
         "kv_cache": "Number format of the KV cache, by id.",
@@ -80,8 +80,8 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "building's share.",
         "facility_energy_kwh": "Energy with the building's share.",
         "grid_gco2e_per_kwh": "Average emissions of the grid, by location; null if unpublished.",
-        "market_gco2e_per_kwh": "Emissions of electricity that no contract covers: the residual "
-        "mix; null if unpublished.",
+        "market_gco2e_per_kwh": "Emissions by contracts: the supplier's, or the residual mix; null "
+        "if unpublished.",
         "marginal_gco2e_per_kwh": "Emissions of one more kilowatt-hour, part of no total; null if "
         "unknown.",
         "operational_location_gco2e": "Emissions of the electricity, by the grid's average.",

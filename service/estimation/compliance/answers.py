@@ -16,7 +16,7 @@ class FailedRequirement(Answer):
     """A requirement that is not met."""
 
     fact: str
-    """Name of the fact, as compliance.facts takes it."""
+    """Name of the fact, as requests about rules call it."""
     comparison: Literal["at_most", "at_least", "above", "below", "is", "before", "from"]
     """How the fact would have to stand to the limit."""
     limit: float | str | bool

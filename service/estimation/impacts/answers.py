@@ -216,7 +216,7 @@ class Electricity(Answer):
 
     grid_gco2e_per_kwh: Interval | None
     grid_year: int | None
-    """Year of the grid's figure; null where the request gave it."""
+    """Year of the grid's figure; null if none is known."""
     market_gco2e_per_kwh: Interval | None
     marginal_gco2e_per_kwh: Interval | None
     contracted_ratio: float | None
