@@ -50,9 +50,12 @@ def test_an_engine_that_is_named_runs_everything(packaged_snapshot):
     assert set(tried.values()) == {"vllm"}
 
 
-@pytest.mark.parametrize("where", ["cloud", "laptop,workstation"])
-def test_choices_are_estimates_of_the_engine_that_they_name(packaged_snapshot, where):
-    answer = recommendation_answer(asked(search={"where": where}), packaged_snapshot)
+@pytest.mark.parametrize(
+    "search",
+    [{"where": "cloud", "regions": ["nordics"]}, {"where": "laptop,workstation"}],
+)
+def test_choices_are_estimates_of_the_engine_that_they_name(packaged_snapshot, search):
+    answer = recommendation_answer(asked(search=search), packaged_snapshot)
     assert answer["choices"]
     for choice in answer["choices"]:
         request = InferenceRequest.model_validate(choice["request"])
