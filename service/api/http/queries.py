@@ -30,20 +30,25 @@ def flat_fields(model: type[Request]) -> Mapping[str, tuple[str, ...]]:
     """Places in the request by the name of the query parameter that fills them.
 
     The fields of nested objects are parameters of their own name, those of objects within these
-    are prefixed with the objects' (``offload_optimizer``); objects that can only be given inline,
-    lists of objects, objects of the caller's own names, and questions within a question have none.
+    are prefixed with the objects' (``offload_optimizer``). So are names that another field has
+    already: ``pue_ratio`` is the facility's, ``compliance_pue_ratio`` that of rules. Objects that
+    can only be given inline, lists of objects, objects of the caller's own names, and questions
+    within a question have none.
     """
+    fields = {
+        name: nested
+        for name, field in model.model_fields.items()
+        if not _beyond_text(field.annotation)
+        and not issubclass(nested := _nested(field.annotation) or Request, CatalogRequest)
+    }
     found: dict[str, tuple[str, ...]] = {}
-    for name, field in model.model_fields.items():
-        nested = _nested(field.annotation)
-        if _beyond_text(field.annotation):
-            continue
-        if nested is not None and issubclass(nested, CatalogRequest):
-            continue
-        if nested is None:
+    for name, nested in fields.items():
+        if nested is Request:
             found[name] = (name,)
-        else:
-            found.update(_places(nested, (name,), ""))
+            continue
+        for flat, place in _places(nested, (name,), ""):
+            taken = flat in found or fields.get(flat) is Request
+            found[f"{name}_{flat}" if taken else flat] = place
     return found
 
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from service.api.app import create_app
+from service.api.http.contract import REQUESTS
 from service.api.http.problems import MEDIA_TYPE
+from service.api.http.queries import flat_fields
 from service.estimation.bodies import repeated_keys, whole_numbers
 from service.settings import Settings
 from tests.api.conftest import MAIN
@@ -186,3 +188,24 @@ async def test_the_document_is_kept_compressed_and_confirmed(client, app) -> Non
         tag = response.headers["etag"]
         again = await client.get("/openapi.json", headers={"If-None-Match": tag})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+
+
+async def test_a_name_of_a_link_means_the_nearest_field(client) -> None:
+    """Names that stand at several places of a request are the first one's."""
+    link = {"model": "llama-3.1-8b", "accelerator": "h100", "region": "SE"}
+    answer = (await client.get(PATH, params=link | {"pue_ratio": 1.5})).json()
+    assert answer["facility"]["pue_ratio"]["value"] == 1.5
+    assert "compliance" not in answer
+    sent = {**link, "embedding": {"model": "BAAI/bge-large-en-v1.5"}, "chunk_tokens": 256}
+    linked = link | {"embedding_model": "BAAI/bge-large-en-v1.5", "chunk_tokens": 256}
+    answered = await client.get("/v1/retrieval", params=linked)
+    assert answered.json() == (await client.post("/v1/retrieval", json=sent)).json()
+    assert answered.status_code == 200
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+def test_no_field_hides_another_in_links(request_) -> None:
+    places = flat_fields(request_)
+    assert len(set(places.values())) == len(places)
+    for name, place in places.items():
+        assert name not in request_.model_fields or place == (name,)
