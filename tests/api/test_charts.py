@@ -148,3 +148,13 @@ async def test_drawing_that_takes_too_long_is_given_up():
     assert late.status_code == 503
     assert late.headers["retry-after"]
     assert prompt.status_code == 200
+
+
+async def test_a_figure_that_depends_on_the_place_asks_for_it(client):
+    asked = {"model": "llama-3.1-8b", "accelerator": "h100"}
+    refused = await client.get("/v1/charts/sensitivity", params=asked)
+    [error] = refused.json()["errors"]
+    assert (refused.status_code, error["pointer"]) == (422, "/region")
+    assert "greenhouse gases" in error["detail"]
+    other = await client.get("/v1/charts/sensitivity", params=asked | {"figure": "tpot_s"})
+    assert other.status_code == 200

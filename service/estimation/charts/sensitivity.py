@@ -103,6 +103,9 @@ def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapsho
     region = sited(region, resolved.machine, request.facility, snapshot).region
     case = _Case(resolved, region)
     base = _figure(request, case)
+    if base is None and request.region is None:
+        named = _FIGURES[request.figure][0]
+        raise Rejected([FieldError("/region", f"is needed for {named}; or choose another figure")])
     if base is None:
         raise Rejected([FieldError("/figure", "is not known for this deployment")])
     moved = []
