@@ -149,7 +149,8 @@ class Generation:
     generation beside the engine's, ``names`` those that say engine and generation at once.
     ``preempting`` is None where it is as the engine's other generations are, ``launch_bound`` where
     it is as the engine's class is, and ``defaults`` say what it starts with otherwise than they.
-    It has kernels for ``formats``, or those of the engine.
+    It has kernels for ``formats``, or those of the engine. In training it ``fuses_attention``
+    unless told otherwise.
     """
 
     id: str
@@ -162,6 +163,7 @@ class Generation:
     launch_bound: bool | None = None
     defaults: tuple[DefaultsRule, ...] = ()
     formats: FormatList = ANY_FORMAT
+    fuses_attention: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,18 @@ class Engine:
             if one.id == generation and one.launch_bound is not None:
                 return one.launch_bound, kind.replays_graphs and not one.launch_bound
         return kind.launch_bound, kind.replays_graphs
+
+    def fuses_attention(self, generation: str | None, *, capped: bool) -> bool:
+        """Whether a generation fuses attention in training unless told otherwise.
+
+        With ``capped`` scores, for which not all frameworks have kernels.
+        """
+        fuses = next(
+            (one.fuses_attention for one in self.generations if one.id == generation), True
+        )
+        return fuses and not (
+            capped and self.recipes.unless_told.get("capped_attention") == "eager"
+        )
 
     def defaults_of(self, generation: str | None) -> tuple[DefaultsRule, ...]:
         """What a generation starts with, as far as it is otherwise than the engine says."""

@@ -17,8 +17,9 @@ UNTOLD = (
 UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")
 #: The same of number formats: what weights are held in where all of them are trained.
 UNTOLD_OF_PRECISION = ("weights",)
-#: The same of where inputs of layers that are recomputed whole are kept.
-UNTOLD_OF_PLACES = ("recomputed_inputs",)
+#: The same of where inputs of layers that are recomputed whole are kept, and of how attention is
+#: computed whose scores are capped.
+UNTOLD_OF_PLACES = ("recomputed_inputs", "capped_attention")
 
 #: How many micro-batches make a round of an interleaved schedule.
 InterleavedRounds: TypeAlias = Literal["whole", "equal"]

@@ -58,6 +58,8 @@ class EngineGeneration(Stated):
     aliases: NotRequired[list[str]]
     names: NotRequired[list[str]]
     preempting: NotRequired[bool]
+    fuses_attention: NotRequired[bool]
+    """Whether it fuses attention in training unless told otherwise; true if left out."""
     launch_bound: NotRequired[bool]
     formats: NotRequired[list[str]]
     defaults: NotRequired[list[EngineDefaults]]
@@ -147,6 +149,8 @@ class UnlessTold(Stated):
     """Matrices that get an adapter: of these those that the model has."""
     adapter_dropout: NotRequired[bool]
     """Whether what goes into adapters is dropped at random."""
+    capped_attention: NotRequired[Literal["eager", "flash"]]
+    """How it computes attention whose scores are capped (Gemma 2); flash if left out."""
     recomputed_inputs: NotRequired[Literal["none", "cpu"]]
     """Where inputs of layers that are recomputed whole are kept: on the accelerator, or in host
     memory."""

@@ -305,6 +305,7 @@ def _generations(given: Any) -> tuple[Generation, ...]:
                 launch_bound=one.get("launch_bound"),
                 defaults=defaults_from(one.get("defaults"), f"{pointer}/defaults"),
                 formats=FormatList(frozenset(map(str, one.get("formats") or ()))),
+                fuses_attention=one.get("fuses_attention", True) is True,
             )
         )
     for position, (older, newer) in enumerate(pairwise(found), start=1):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, cast
 
-from service.core.memory.training.settings import Checkpointing, CrossEntropy, Schedule
+from service.core.memory.training.settings import (
+    AttentionKernel,
+    Checkpointing,
+    CrossEntropy,
+    Schedule,
+)
 from service.estimation.answers import Answer, IfAny, Parallelism
 from service.estimation.detail import WHOLE, Detail, part_of
 from service.estimation.inference.echo import power_limit
@@ -43,6 +48,7 @@ class TrainingSettings(AskedSettings):
 
     activation_checkpointing: Checkpointing
     adapter_dropout: bool
+    attention: AttentionKernel
     dropout: bool
     cross_entropy: CrossEntropy
     fused_kernels: bool

@@ -131,11 +131,13 @@ def resolve_training(
         divides=request.parallelism is not None
         and max(request.parallelism.tensor, request.parallelism.pipeline) > 1,
     )
-    framework = snapshot.engines.get(release.engine)
-    recipes = Recipes() if framework is None else framework.value.recipes
+    known = snapshot.engines.get(release.engine)
+    framework = None if known is None else known.value
+    recipes = Recipes() if framework is None else framework.recipes
     training = filled_in(
         request.training.model_copy(update={"framework": release.engine}),
-        recipes,
+        framework,
+        release.generation,
         model.value if model is not None else None,
     )
     tier = resolve_tier(training.offload, snapshot, problems)
@@ -227,6 +229,7 @@ def training_settings(
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
         gradient_bytes=_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
         prediction_layers=asked.prediction_layers or 0,
+        attention=asked.attention or "flash",
         zero_stage=asked.zero_stage or 0,
         pipeline_schedule=asked.pipeline_schedule or "1f1b",
         virtual_stages=asked.virtual_stages or 1,

@@ -7,6 +7,7 @@ from typing import Any
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.prediction import can_predict
 from service.core.deployment import Parallelism
+from service.core.engines import Engine
 from service.core.memory.training.settings import ALL_LINEAR, TrainingSettings
 from service.core.performance.training.pipeline import usual_virtual_stages
 from service.core.recipes import UNTOLD, Recipes
@@ -22,9 +23,13 @@ _MOST_DIVIDED_IN_PIPELINE = 2
 
 
 def filled_in(
-    asked: TrainingSettingsRequest, recipes: Recipes, architecture: ModelArchitecture | None
+    asked: TrainingSettingsRequest,
+    framework: Engine | None,
+    generation: str | None,
+    architecture: ModelArchitecture | None,
 ) -> TrainingSettingsRequest:
     """What was asked, with what the framework does where it is told nothing."""
+    recipes = Recipes() if framework is None else framework.recipes
     told = {
         name: _unless_told(name, recipes, architecture)
         for name in UNTOLD
@@ -32,6 +37,8 @@ def filled_in(
     }
     whole = asked.activation_checkpointing or told["activation_checkpointing"]
     kept = recipes.unless_told.get("recomputed_inputs", "none") if whole == "full" else "none"
+    capped = architecture is not None and architecture.caps_scores
+    fuses = framework is None or framework.fuses_attention(generation, capped=capped)
     offload = {"activations": asked.offload.activations or kept}
     trained = 0
     if recipes.predicts and asked.method == "full" and architecture and can_predict(architecture):
@@ -39,6 +46,7 @@ def filled_in(
     return asked.model_copy(
         update=told
         | {
+            "attention": asked.attention or ("flash" if fuses else "eager"),
             "offload": asked.offload.model_copy(update=offload),
             "gradient_dtype": asked.gradient_dtype or recipes.gradient_dtype,
             "prediction_layers": (

@@ -311,3 +311,24 @@ def test_unsloth_keeps_inputs_of_recomputed_layers_in_host_memory(settings):
     assert places(activation_checkpointing="none") == "none"
     assert places(offload={"activations": "none"}) == "none"
     assert settings("peft", activation_checkpointing="full")[1]["offload"]["activations"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("framework", "version", "model", "attention"),
+    [
+        ("litgpt", None, "google/gemma-2-2b", "eager"),
+        ("peft", None, "google/gemma-2-9b", "eager"),
+        ("torchtitan", None, "google/gemma-2-9b", "flash"),
+        ("litgpt", None, "google/gemma-2b", "flash"),
+        ("megatron-deepspeed", "2022-01", "bigscience/bloom", "eager"),
+        ("megatron-lm", "2021", "bigscience/bloom", "eager"),
+        ("megatron-lm", None, "bigscience/bloom", "flash"),
+    ],
+)
+def test_attention_is_fused_where_framework_and_release_fuse_it(
+    settings, framework, version, model, attention
+):
+    resolved, told = settings(framework, model, framework_version=version)
+    assert told["attention"] == resolved.setup.settings.attention == attention
+    again = settings(framework, model, framework_version=version, attention="flash")[0]
+    assert again.setup.settings.attention == "flash"

@@ -10,7 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.deployment import Parallelism
-from service.core.engines import EngineRelease
+from service.core.engines import Engine, EngineRelease
 from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import (
@@ -154,7 +154,8 @@ def resolve_training_search(
     run = request.trained.model_copy(update={"framework": release.engine})
     request = request.model_copy(update={"training": run, "run": None})
     _check_formats(request, problems)
-    recipes = snapshot.engines[release.engine].value.recipes
+    framework = snapshot.engines[release.engine].value
+    recipes = framework.recipes
     _check_methods(request, recipes, problems)
     _check_optimizers(request, recipes, problems)
     tier = _tier(run, snapshot, problems)
@@ -185,7 +186,7 @@ def resolve_training_search(
             TrainingSpace(
                 tuple(
                     variants(
-                        model.value, request, release, recipes, tier, interleaving=interleaving
+                        model.value, request, release, framework, tier, interleaving=interleaving
                     )
                 ),
                 tuple(
@@ -272,7 +273,7 @@ def variants(
     architecture: ModelArchitecture,
     request: TrainingRecommendationRequest,
     release: EngineRelease,
-    recipes: Recipes,
+    framework: Engine,
     tier: OffloadTier | None = None,
     *,
     interleaving: bool,
@@ -281,8 +282,8 @@ def variants(
 
     Optimizer states may lie in a memory ``tier``.
     """
-    run = request.trained
-    asked = filled_in(settings_of(run), recipes, architecture)
+    run, recipes = request.trained, framework.recipes
+    asked = filled_in(settings_of(run), framework, release.generation, architecture)
     base = training_settings(asked, release.generation, recipes, architecture)
     predicted = asked.prediction_layers or 0
     places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
