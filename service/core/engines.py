@@ -229,12 +229,10 @@ class Engine:
 
         With ``capped`` scores, for which not all frameworks have kernels.
         """
-        fuses = next(
-            (one.fuses_attention for one in self.generations if one.id == generation), True
-        )
-        return fuses and not (
-            capped and self.recipes.unless_told.get("capped_attention") == "eager"
-        )
+        if capped and self.recipes.unless_told.get("capped_attention") == "eager":
+            return False
+        own = (one.fuses_attention for one in self.generations if one.id == generation)
+        return next(own, True)
 
     def defaults_of(self, generation: str | None) -> tuple[DefaultsRule, ...]:
         """What a generation starts with, as far as it is otherwise than the engine says."""
