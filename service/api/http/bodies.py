@@ -44,11 +44,21 @@ async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) 
         problem = validation_problem(error, model)
         if problem.slug == "malformed-json":
             raise _malformed(http, body, problem.detail) from None
-        unknown = unknown_names(from_json(body), model, await current_snapshot(http))
-        raise joined(problem, unknown) from None
+        raise await with_unknown_names(problem, http, from_json(body), model) from None
     except Rejected as rejected:
         raise invalid(rejected.errors) from None
     return await with_hub_models(request, shared(http).hub)
+
+
+async def with_unknown_names(
+    problem: Problem, http: HttpRequest, given: object, model: type[Request]
+) -> Problem:
+    """A problem with the names, too, that the caller's catalog does not have."""
+    try:
+        snapshot = await current_snapshot(http)
+    except Problem:  # a key that opens nothing; what was sent is looked at before it
+        return problem
+    return joined(problem, unknown_names(given, model, snapshot))
 
 
 async def read_json(http: HttpRequest, limit_bytes: int) -> Any:

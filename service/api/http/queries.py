@@ -11,10 +11,9 @@ from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.requests import Request as HttpRequest
 
+from service.api.http.bodies import with_unknown_names
 from service.api.http.meant import asked_elsewhere
 from service.api.http.problems import Problem, invalid, joined, validation_problem
-from service.api.http.state import current_snapshot
-from service.estimation.named import unknown_names
 from service.estimation.nearest import hint, nearest
 from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError
@@ -114,9 +113,7 @@ async def linked_request(http: HttpRequest, model: type[Asked]) -> Asked:
     try:
         return query_request(http.query_params, model)
     except Problem as problem:
-        given = dict(http.query_params)
-        unknown = unknown_names(given, model, await current_snapshot(http))
-        raise joined(problem, unknown) from None
+        raise await with_unknown_names(problem, http, dict(http.query_params), model) from None
 
 
 def filled(query: QueryParams) -> QueryParams:
