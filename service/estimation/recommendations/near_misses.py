@@ -23,6 +23,7 @@ from service.estimation.recommendations.limits import (
 )
 from service.estimation.recommendations.metrics import MetricRows, Units, metrics_in_places
 from service.estimation.recommendations.placement import SearchResult
+from service.estimation.recommendations.requests import MOST_ACCELERATORS
 from service.estimation.recommendations.search_context import SearchContext
 
 #: How far past its limits something is, and what it is with what must change.
@@ -32,7 +33,8 @@ _BYTES_PER_GB = 1e9
 #: What lacks no more than this has room for its weights, and runs too many sequences.
 _NOTHING_BYTES = 1e6
 #: Fields of limits that an object of the request sets.
-_OF_SITES = {
+_FIELDS = {
+    "max_accelerators": "search.max_accelerators",
     "rack_kw": "limits.site.rack_kw",
     "noise_db": "limits.site.noise.at_most_db",
     "facility_power_w": "limits.site.facility_power_w",
@@ -270,9 +272,14 @@ def _in_words(check: LimitCheck, signed: float) -> str:
     if limit.name == _LOAD:
         return f"it had {needed:g} more {'replica' if needed == 1.0 else 'replicas'}"
     field = limit.name if not limit.requested else f"limits.{limit.name}"
-    if field in _OF_SITES:
-        field = _OF_SITES[field]
-    return f"{field} were {needed:g}{unit} instead of {sign * check.most:g}{unit}"
+    if limit.name == "max_accelerators":
+        unit = ""
+    told = (
+        f"{_FIELDS.get(field, field)} were {needed:g}{unit} instead of {sign * check.most:g}{unit}"
+    )
+    if limit.name == "max_accelerators" and needed > MOST_ACCELERATORS:
+        told += f" (a search takes {MOST_ACCELERATORS} at most: divide the load)"
+    return told
 
 
 def _memory_in_words(missing_bytes: float) -> str:

@@ -80,6 +80,8 @@ Limit = Annotated[float | None, Field(gt=0.0, le=1e15)]
 _FEWEST_GENERATED = 2.0
 #: Rows that one comparison may have, and requests that one batch may hold at most.
 MOST_ROWS = 1000
+#: Accelerators that a search for serving goes to.
+MOST_ACCELERATORS = 4096
 
 WorkloadKindId = Literal[
     "llm-training",
@@ -256,7 +258,7 @@ class SearchRequest(PlacesRequest):
     disaggregated: bool = False
     """Also try deployments whose replicas are divided into pools for prompts and for decoding, of
     what is best undivided on each accelerator; needs at least two replicas."""
-    max_accelerators: int = Field(64, ge=1, le=4096)
+    max_accelerators: int = Field(64, ge=1, le=MOST_ACCELERATORS)
     """Largest number of accelerators of a candidate, over all replicas."""
     reserve_ratio: float = Field(0.2, ge=0.0, le=0.9)
     """Under workload.requests_per_s, share of the rate that replicas could carry within the limits

@@ -133,3 +133,8 @@ def test_a_rate_that_too_few_accelerators_carry_says_how_many_would(packaged_sna
     nearest = found["least_violating"][0]
     changes = {one["limit"]: one for one in nearest["must_change"]}
     assert changes["max_accelerators"]["value"] == nearest["accelerator_count"] > 32
+    assert "search.max_accelerators were " in nearest["in_words"]
+    assert "divide the load" not in nearest["in_words"]
+    # What no search takes is said with how far one goes.
+    beyond = recommendation_answer(asked(requests_per_s=1e6), packaged_snapshot)
+    assert "(a search takes 4096 at most: divide the load)" in str(beyond["least_violating"])
