@@ -15,6 +15,7 @@ from service.core.engine_defaults import StartSettings
 from service.core.engines import CLASSES, EngineRelease, class_of_unknown
 from service.core.hardware import HardwareList
 from service.core.interval import Interval
+from service.core.memory.inference.growth import sampled_sequences
 from service.estimation.calibrations import Calibration, calibration, runtime_memory
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.rejection import Rejected
@@ -526,7 +527,7 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
         release, hardware = EngineRelease(engine), then.accelerators[accelerator].value
         started = start_settings(ServingRequest(), release, model, hardware, then)
         assert started == StartSettings(most, 8192.0, 0.9)
-    assert runtime_memory(then).of("vllm").sampled_sequences(1.0, 256.0) == 256.0
+    assert sampled_sequences(runtime_memory(then).of("vllm"), 256.0).at(1.0) == 256.0
 
 
 @pytest.mark.parametrize(

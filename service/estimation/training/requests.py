@@ -77,6 +77,7 @@ EXAMPLE_RUN: dict[str, Any] = {
         "framework": "megatron-lm",
         "sequence_length": 8192,
         "gradient_accumulation_steps": 32,
+        "pipeline_schedule": "1f1b",
         "zero_stage": 2,
         "expandable_segments": True,
         "tokens": 15.6e12,

@@ -60,12 +60,14 @@ async def test_another_regions_price_is_a_range_and_said(client):
 async def test_other_kinds_of_prices_are_taken_where_they_are_asked_for(client):
     asked = MAIN | {"region": "gcp/us-central1"}
     rents = {}
-    for kind in ("on-demand", "spot"):
+    for kind in ("on-demand", "spot", "reserved-1y", "reserved-3y"):
         found, _, _ = await cost(client, asked | {"cost": {"price_kind": kind}})
         assert found["rented"]["price_kind"] == kind
         rents[kind] = found["rented"]["usd_per_hour"]["value"]
     assert rents["spot"] < rents["on-demand"]
-    found, codes, _ = await cost(client, asked | {"cost": {"price_kind": "reserved-3y"}})
+    assert rents["reserved-3y"] < rents["reserved-1y"] < rents["on-demand"]
+    elsewhere = MAIN | {"region": "azure/eastus", "cost": {"price_kind": "reserved-3y"}}
+    found, codes, _ = await cost(client, elsewhere)
     assert found["rented"] is None
     assert "price_unknown" in codes
 
