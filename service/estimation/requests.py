@@ -61,6 +61,13 @@ def _count_or_word(given: object) -> str:
     return BY_ID if isinstance(given, str) and given[:1].isalpha() else IN_LINE
 
 
+#: A number of requests in flight, or as many as fit.
+Concurrency = Annotated[
+    Annotated[_AsManyAsFit, Tag(BY_ID)] | Annotated[int, Field(ge=1, le=1_000_000), Tag(IN_LINE)],
+    Discriminator(_count_or_word),
+]
+
+
 class PrecisionRequest(Request):
     """Number formats of weights, KV cache and activations."""
 
@@ -180,11 +187,7 @@ class WorkloadRequest(Request):
     audio_s: float | None = Field(None, gt=0.0, le=1e5, examples=[30.0])
     """Audio of a request, for models that hear. Whisper reads a whole window in any case; of others
     its tokens come beside input_tokens. Longer audio is as many requests."""
-    concurrency: Annotated[
-        Annotated[_AsManyAsFit, Tag(BY_ID)]
-        | Annotated[int, Field(ge=1, le=1_000_000), Tag(IN_LINE)],
-        Discriminator(_count_or_word),
-    ] = 1
+    concurrency: Concurrency = 1
     """Requests in flight over all replicas; max: as many as memory and the engine take. With
     requests_per_s, Little's law gives this number instead, and concurrency only sets the memory
     that is provided."""

@@ -28,7 +28,7 @@ from service.portal.figures import (
     verdict,
 )
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS
-from service.portal.questions import EXAMPLE, LAYOUT, PageRequest, query_of
+from service.portal.questions import DEFAULTS, EXAMPLE, LAYOUT, PageRequest, query_of
 from service.portal.rendering import form, rendered, sources
 from service.portal.views import own_name
 
@@ -52,6 +52,16 @@ _CHARTS = (
     ("Each next token", "latency.tpot_s", duration),
     ("Per million output tokens", "cost.rented.usd_per_million_output_tokens", money),
     ("Emissions per request", "impacts.per_request.carbon.total_gco2e", grams),
+)
+#: What the form has no field for, and keeps.
+_HELD = tuple(
+    name
+    for name in PageRequest.model_fields
+    if name
+    not in (
+        *(*VARIED, "hub", "config", "kv_cache", "recommend"),
+        *("input_tokens", "output_tokens", "concurrency"),
+    )
 )
 _ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth"}
 #: What an empty comparison holds beside the deployment.
@@ -112,6 +122,8 @@ class ComparePageRequest(PageRequest):
             if "accelerator_count" in changes or "accelerator" in changes:
                 # The layout of the first fits its own number of accelerators.
                 changes |= dict.fromkeys(LAYOUT)
+            if "accelerator" in changes:
+                changes["power_limit_w"] = None
             found.append((number, first.model_copy(update=changes)))
         return found
 
@@ -164,6 +176,7 @@ def compare_page(
         answer_only=answer_only,
         request=request,
         estimate=answered[0].estimate,
+        load=_load(request),
         columns=[
             {
                 "number": column.number,
@@ -329,6 +342,18 @@ def _column_name(column: Column, snapshot: CatalogSnapshot) -> str:
     return f"{column.request.accelerator_count:,} × {accelerator}"
 
 
+def _load(request: PageRequest) -> str:
+    if request.requests_per_s is not None:
+        return f"{request.requests_per_s:,.3g} requests a second"
+    if request.concurrency == "max":
+        return "as many requests at once as fit"
+    return (
+        "one request at a time"
+        if request.concurrency == 1
+        else f"{request.concurrency:,} requests at once"
+    )
+
+
 def _errors(columns: Iterable[Column]) -> list[FieldError]:
     """What is wrong with columns, at the fields that say so."""
     found = []
@@ -370,5 +395,6 @@ def _form(
         "weight_formats": WEIGHT_FORMATS,
         "kv_cache_formats": KV_CACHE_FORMATS,
         "others": OTHERS,
+        "held": [(n, fields[n]) for n in _HELD if fields[n] not in (None, "", DEFAULTS[n])],
         "ordinals": _ORDINALS,
     }

@@ -24,6 +24,7 @@ from service.core.backends import Backend
 from service.core.years import HOURS_PER_MONTH
 from service.estimation.faults import fault
 from service.estimation.formatting import Units
+from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.requests import (
     DecisionLimitsRequest,
@@ -41,11 +42,13 @@ from service.estimation.references import (
     HubModel,
     ModelConfig,
     ModelReference,
+    PowerLimit,
     Reference,
     ReleaseText,
     Request,
 )
 from service.estimation.requests import (
+    Concurrency,
     ParallelismRequest,
     PrecisionRequest,
     ServingRequest,
@@ -231,6 +234,8 @@ class PageRequest(ModelQuestion):
 
     accelerator: Reference = "nvidia-h100-sxm-80gb"
     accelerator_count: int = Field(8, ge=1, le=100_000)
+    power_limit_w: PowerLimit | None = None
+    """The most that each accelerator may draw."""
     tensor: Degree | None = None
     pipeline: Degree | None = None
     expert: Degree | None = None
@@ -240,7 +245,7 @@ class PageRequest(ModelQuestion):
     kv_cache: FormatName | None = None
     input_tokens: int = Field(2048, ge=1, le=10_000_000)
     output_tokens: int = Field(256, ge=1, le=1_000_000)
-    concurrency: int = Field(1, ge=1, le=1_000_000)
+    concurrency: Concurrency = 1
     requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
     """Requests that come in a second, instead of so many at once."""
     arrivals: Literal["at_once"] | None = None
@@ -317,6 +322,7 @@ class PageRequest(ModelQuestion):
             precision=PrecisionRequest(weights=self.weights, kv_cache=self.kv_cache),
             accelerator=self.accelerator,
             accelerator_count=self.accelerator_count,
+            power_limit_w=self.power_limit_w,
             parallelism=self.layout,
             region=self.region,
             workload=WorkloadRequest(
@@ -341,19 +347,29 @@ class PageRequest(ModelQuestion):
         named = {} if self.engine is None else {"engine": self.engine}
         return ServingRequest(**named, engine_version=self.engine_version, backend=self.backend)
 
+    def at_a_count(self, snapshot: CatalogSnapshot) -> Self:
+        """The same with a number of requests at once, where as many as fit were asked for."""
+        if self.concurrency != "max":
+            return self
+        asked = self.estimate.model_copy(update={"explain": False})
+        count = inference_estimate(asked, snapshot)["deployment"]["workload"]["concurrency"]
+        return self.model_copy(update={"concurrency": int(count)})
+
     def recommendation(self, snapshot: CatalogSnapshot) -> RecommendationRequest:
-        """The search for better choices than this plan, within what is wanted."""
+        """The search for better choices than this plan for the same load, within what is wanted."""
+        plan = self.at_a_count(snapshot)
+        count = plan.concurrency if isinstance(plan.concurrency, int) else None
         return RecommendationRequest(
             model=self.asked_model,
             workload_kind=self.workload_kind,
             limits=self.limits,
             search=SearchRequest(regions=searched_regions(self.search_in, self.region, snapshot)),
-            baseline=self.estimate.model_copy(update={"explain": False}),
+            baseline=plan.estimate.model_copy(update={"explain": False}),
             workload=DecisionWorkload(
                 input_tokens=self.input_tokens,
                 output_tokens=max(self.output_tokens, 2),
                 requests_per_s=self.requests_per_s,
-                concurrency=self.concurrency if self.requests_per_s is None else None,
+                concurrency=count if self.requests_per_s is None else None,
             ),
             serving=self.serving,
         )
@@ -432,6 +448,7 @@ PRESETS = (
             "ttft_s": 2.0,
             "tpot_s": 0.1,
             "workload_kind": "edge",
+            "power_limit_w": None,
             "tensor": None,
             "pipeline": None,
             "data": None,

@@ -61,6 +61,7 @@ _LABELS = {
     "config": "config.json",
     "kv_cache": "KV cache",
     "requests_per_s": "requests a second",
+    "power_limit_w": "power limit of each",
     "per_usd": "your exchange rate",
     "ttft_p95_s": "first token within",
     "tpot_p95_s": "each next token within",
@@ -222,6 +223,8 @@ def _detail(error: FieldError, fields: Mapping[str, Any]) -> str:
     detail = detail.replace(" as {'config': …} instead", " below instead")
     # The page shows what that operation tells.
     detail = re.sub(r"\. estimates/bounds tells .*", "", detail)
+    # Whatever a form holds is text.
+    detail = detail.removesuffix(", without quotation marks")
     # What there is to choose stands in the form.
     detail = re.sub(r" \(known: [^)]*\)", "", detail)
     detail = re.sub(r"^unknown id '([^']*)'", "the catalog has nothing called “\\1”", detail)

@@ -23,6 +23,7 @@ from service.estimation.references import (
     Degree,
     FormatName,
     ModelReference,
+    PowerLimit,
     Reference,
     ReleaseText,
     Request,
@@ -68,6 +69,8 @@ class TrainingPageRequest(ModelQuestion):
     model: ModelReference = "meta-llama/Llama-3.1-8B"
     accelerator: Reference = "nvidia-h100-sxm-80gb"
     accelerator_count: Degree = 8
+    power_limit_w: PowerLimit | None = None
+    """The most that each accelerator may draw."""
     tensor: Degree | None = None
     pipeline: Degree | None = None
     context: Degree | None = None
@@ -124,6 +127,7 @@ class TrainingPageRequest(ModelQuestion):
             precision=PrecisionRequest(weights=self.weights),
             accelerator=self.accelerator,
             accelerator_count=self.accelerator_count,
+            power_limit_w=self.power_limit_w,
             parallelism=self.layout,
             region=self.region,
             training=TrainingSettingsRequest(

@@ -234,7 +234,7 @@ def _form(
         "choices": _CHOICES,
         "places": PLACES,
         "weight_formats": TRAINED_WEIGHT_FORMATS,
-        "layout_given": any(fields[name] for name in LAYOUT),
+        "layout_given": any(fields[name] for name in (*LAYOUT, "power_limit_w")),
         "offload_given": any(
             fields[name] != "none" for name in ("offload_optimizer", "offload_parameters")
         ),
@@ -249,6 +249,7 @@ def _fields(candidate: Mapping[str, Any]) -> dict[str, Any]:
         **{name: candidate["parallelism"][name] for name in LAYOUT},
         **candidate["training"],
         "offload_parameters": "none",
+        "power_limit_w": None,
     }
 
 

@@ -78,7 +78,9 @@ def page(
         searched=where_searched(found.search_in, found.region, snapshot),
         load=load(estimate),
         stated_weights=_stated(estimate["deployment"]["precision"]["weights"]),
-        advice=None if recommended is None else advice(found, recommended, snapshot, DEPLOYMENTS),
+        advice=None
+        if recommended is None
+        else advice(found.at_a_count(snapshot), recommended, snapshot, DEPLOYMENTS),
     )
 
 
@@ -183,7 +185,7 @@ def _form(
         "workload_kinds": workload_options(),
         "places": PLACES,
         "kind_limits": WORKLOAD_KINDS[_kind(fields)],
-        "layout_given": any(fields[name] for name in LAYOUT),
+        "layout_given": any(fields[name] for name in (*LAYOUT, "power_limit_w")),
     }
 
 
@@ -212,6 +214,7 @@ def _fields(candidate: Mapping[str, Any]) -> dict[str, Any]:
         **({} if release is None else {"model": release}),
         **{name: candidate[name] for name in ("accelerator", "accelerator_count", "region")},
         **{name: candidate["parallelism"][name] for name in LAYOUT},
+        "power_limit_w": None,
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.formatting import number
 from service.estimation.resolution import UNNAMED
 from service.estimation.wording import place_name
 
@@ -76,7 +77,7 @@ def names_of(
     return Names(
         model=model or model_name(deployment["model"]),
         weights=format_name(deployment["precision"]["weights"]),
-        accelerator=accelerator_name(deployment["accelerator"], snapshot),
+        accelerator=_limited(deployment, snapshot),
         accelerator_count=deployment["accelerator_count"],
         place=place_name(deployment["region"], snapshot),
     )
@@ -122,8 +123,15 @@ def deployment_name(deployment: Mapping[str, Any], snapshot: CatalogSnapshot) ->
     return (
         f"{model_name(deployment['model'])} in {format_name(deployment['precision']['weights'])} "
         f"on {deployment['accelerator_count']:,} × "
-        f"{accelerator_name(deployment['accelerator'], snapshot)}"
+        f"{_limited(deployment, snapshot)}"
     )
+
+
+def _limited(deployment: Mapping[str, Any], snapshot: CatalogSnapshot) -> str:
+    """An accelerator with the limit of its power, where there is one."""
+    name = accelerator_name(deployment["accelerator"], snapshot)
+    limit_w = deployment.get("power_limit_w")
+    return name if limit_w is None else f"{name} at {number(limit_w)} W"
 
 
 def place_names(regions: Iterable[str], snapshot: CatalogSnapshot) -> dict[str, str]:

@@ -13,7 +13,9 @@ for (const input of document.querySelectorAll("input[data-slider]")) {
   slider.max = String(STEPS);
   slider.setAttribute("aria-label", `${document.querySelector(`label[for="${input.id}"]`).textContent}, slider`);
   const follow = () => {
-    slider.value = String((STEPS * Math.log2(Math.max(Number(input.value), 1))) / most);
+    // As many as fit are the most.
+    const number = input.value === "max" ? 2 ** most : Number(input.value);
+    slider.value = String((STEPS * Math.log2(Math.max(number, 1))) / most);
     slider.setAttribute("aria-valuetext", input.value);
   };
   slider.addEventListener("input", () => {

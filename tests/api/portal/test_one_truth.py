@@ -51,6 +51,9 @@ QUESTIONS = [
     "model=llama-3.1-8b&accelerator=h100&region=SE",
     "model=llama-3.1-8b&accelerator=l40s&region=FR&concurrency=4",
     "model=llama-3.1-70b&accelerator=h100&region=SE&tensor=4&data=2",
+    # As many as fit, and a limit of power.
+    "model=llama-3.1-8b&accelerator=h100&region=SE&concurrency=max",
+    "model=llama-3.1-8b&accelerator=h100&region=SE&concurrency=8&power_limit_w=400",
     # A rate in place of requests at once, limits, and an engine of its own.
     "model=llama-3.1-8b&accelerator=h100&region=aws/us-east-1&requests_per_s=4",
     "model=llama-3.1-8b&accelerator=l40s&region=SE&concurrency=8&ttft_s=0.1&tpot_s=0.05",
@@ -113,7 +116,7 @@ async def test_one_question_has_one_answer(at, query, client, packaged_snapshot)
 async def test_the_element_leads_to_no_page_that_would_tell_another_answer(client):
     asked = "model=llama-3.1-8b&accelerator=rtx-4090&region=SE"
     assert (await client.get(f"/verdict.json?{asked}")).json()["link"] == asked
-    for more in ("power_limit_w=300", "kv_block_tokens=32", "concurrency=max"):
+    for more in ("kv_block_tokens=32", "prefix_cached_ratio=0.5"):
         element = await client.get(f"/verdict.json?{asked}&{more}")
         assert element.status_code == 200
         assert element.json()["link"] is None, more

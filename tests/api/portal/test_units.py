@@ -100,3 +100,26 @@ async def test_the_list_of_places_tells_the_figure_of_a_grid_once(client):
     assert ">CUDO Compute</a>, " in sweden
     # Two of a cloud in one town are told apart.
     assert 'aria-label="Frankfurt, OVHcloud DE1"' in text
+
+
+async def test_better_options_are_for_as_many_requests_as_fit(client):
+    asked = "model=llama-3.1-8b&accelerator=l40s&region=SE&concurrency=max&power_limit_w=300"
+    page = (await client.get(f"/answer?{asked}&recommend=true")).text
+    held = re.search(r"With ([\d,]+) requests at once", page)[1].replace(",", "")
+    advised = re.search(r'<table class="cards advised">.*?</table>', page, re.DOTALL)[0]
+    links = re.findall(r'<a href="\./\?([^"]+)">', advised)
+    assert links
+    # Opening an option changes no figure: it is for the same load, and at its full power.
+    for link in links:
+        assert f"concurrency={held}&" in link
+        assert "power_limit_w" not in link
+    assert "L40S at 300 W" in page
+
+
+async def test_a_comparison_keeps_what_its_form_has_no_fields_for(client):
+    asked = "model=llama-3.1-8b&accelerator=l40s&requests_per_s=2&engine=sglang"
+    money = "currency=EUR&per_usd=0.9"
+    page = (await client.get(f"/compare?{asked}&{money}&accelerator_2=h100")).text
+    held = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]+)"', page))
+    assert held == {"requests_per_s": "2", "engine": "sglang", "currency": "EUR", "per_usd": "0.9"}
+    assert "2 requests a second" in page
