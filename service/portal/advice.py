@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.recommendations.against import in_words
+from service.estimation.verdict.figures import known_cost
 from service.estimation.verdict.names import names_of
 from service.estimation.wording import sentence, spoken
 from service.portal.figures import figure_at
@@ -194,6 +195,10 @@ def _cell(column: Column, estimate: Mapping[str, Any], plan: Mapping[str, Any] |
     if figure is None:
         return Cell(column.head, UNKNOWN)
     text = column.words(figure["value"])
+    if column.metric == "cost" and plan is not None:
+        bases = known_cost(estimate)[0], known_cost(plan)[0]
+        if bases[0] != bases[1] and "unknown" not in bases:
+            return Cell(column.head, text, f"{bases[0]}; yours is {bases[1]}")
     other = None if plan is None else figure_at(plan, column.path)
     if other is None or not other["value"]:
         return Cell(column.head, text)

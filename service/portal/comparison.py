@@ -28,7 +28,14 @@ from service.portal.figures import (
     verdict,
 )
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS
-from service.portal.questions import DEFAULTS, EXAMPLE, LAYOUT, PageRequest, query_of
+from service.portal.questions import (
+    DEFAULTS,
+    EXAMPLE,
+    LAYOUT,
+    PageRequest,
+    one_accelerator,
+    query_of,
+)
 from service.portal.rendering import form, rendered, sources
 from service.portal.views import own_name
 
@@ -46,12 +53,22 @@ _MORE_IS_BETTER = frozenset(
     }
 )
 
-#: What the bars compare.
+#: What the bars compare, and what the best of each does.
 _CHARTS = (
-    ("First token", "latency.ttft_s", duration),
-    ("Each next token", "latency.tpot_s", duration),
-    ("Per million output tokens", "cost.rented.usd_per_million_output_tokens", money),
-    ("Emissions per request", "impacts.per_request.carbon.total_gco2e", grams),
+    ("First token", "latency.ttft_s", duration, "answers soonest"),
+    ("Each next token", "latency.tpot_s", duration, "writes fastest"),
+    (
+        "Per million output tokens",
+        "cost.rented.usd_per_million_output_tokens",
+        money,
+        "costs least per token",
+    ),
+    (
+        "Emissions per request",
+        "impacts.per_request.carbon.total_gco2e",
+        grams,
+        "emits least per request",
+    ),
 )
 #: What the form has no field for, and keeps.
 _HELD = tuple(
@@ -99,9 +116,12 @@ class ComparePageRequest(PageRequest):
     def _with_an_example(cls, given: Any) -> Any:
         """A comparison with nothing shows what the next generation would change."""
         others = {f"{name}_{number}" for name in VARIED for number in OTHERS}
-        if not isinstance(given, Mapping) or others & given.keys():
+        if not isinstance(given, Mapping):
             return given
-        return {**(given or EXAMPLE), "accelerator_2": _EXAMPLE}
+        asked = one_accelerator(given)
+        if others & given.keys():
+            return asked
+        return {**(asked or EXAMPLE), "accelerator_2": _EXAMPLE}
 
     @property
     def columns(self) -> list[tuple[int, PageRequest]]:
@@ -193,6 +213,7 @@ def compare_page(
             for column in columns
         ],
         finding=_finding(columns),
+        strengths=list(_strengths(columns, snapshot)),
         remarks=_remarks(columns, snapshot),
         sections=[
             (
@@ -265,11 +286,35 @@ def _finding(columns: Iterable[Column]) -> str:
     return f"Only the {' and the '.join(fit)} {'fits' if len(fit) == 1 else 'fit'}"
 
 
+def _strengths(columns: Sequence[Column], snapshot: CatalogSnapshot) -> Iterator[str]:
+    """What each deployment that fits is best at, surely or perhaps, in a sentence."""
+    fit = [(one, one.estimate) for one in columns if one.estimate]
+    fit = [(one, estimate) for one, estimate in fit if estimate["memory"]["fits"]]
+    rows = [
+        (_cells([estimate for _, estimate in fit], path, words), does)
+        for _, path, words, does in _CHARTS
+    ]
+    for place, (column, _) in enumerate(fit):
+        told = [
+            f"{sure}{_listed(found)}"
+            for sure, mark in (("", "best"), ("perhaps ", "perhaps best"))
+            if (found := [does for cells, does in rows if cells[place].best == mark])
+        ]
+        if told:
+            name = f"The {_ORDINALS[column.number]}, {_column_name(column, snapshot)},"
+            yield f"{name} {', and '.join(told)}."
+
+
+def _listed(texts: Sequence[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _charts(
     columns: Sequence[Column], snapshot: CatalogSnapshot
 ) -> Iterator[tuple[str, tuple[Bar, ...]]]:
     """The figures that carry a verdict, as bars of the deployments that have them."""
-    for title, path, words in _CHARTS:
+    for title, path, words, _ in _CHARTS:
         known = [
             (f"{_ORDINALS[one.number].capitalize()}: {_column_name(one, snapshot)}", figure)
             for one in columns

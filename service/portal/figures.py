@@ -17,7 +17,7 @@ from service.estimation.formatting import (
     number,
     range_words,
 )
-from service.estimation.verdict.figures import GROWS, known_cost
+from service.estimation.verdict.figures import GROWS, emissions, known_cost
 from service.portal.glossary import TERM_OF
 
 
@@ -48,7 +48,11 @@ UNKNOWN = "not known"
 #: Times that grow for as long as more requests arrive than are answered.
 _WAITS = frozenset({"latency.ttft_s", "latency.e2e_s"})
 #: Greenhouse gases of one request in grams, or in milligrams where they are small.
-grams = Scale(((0.1, 1e-3, "mg CO₂e"), (inf, 1.0, "g CO₂e")))
+grams = Scale(((1.0, 1e-3, "mg CO₂e"), (inf, 1.0, "g CO₂e")))
+#: Watts, litres of water, and events a second as people read them.
+power = Scale(((1e3, 1.0, "W"), (inf, 1e3, "kW")))
+litres = Scale(((1.0, 1e-3, "mL"), (1e3, 1.0, "L"), (inf, 1e3, "m³")))
+rate = Scale(((0.1, 1.0 / 60.0, "a minute"), (inf, 1.0, "a second")))
 #: The title of costs.
 COST = "Cost"
 
@@ -86,13 +90,13 @@ INFERENCE: Layout = (
             ("Each next token", "latency.tpot_s", duration),
             ("Whole answer", "latency.e2e_s", duration),
             ("Output for all users", "latency.output_tokens_per_s", in_unit("tokens/s")),
-            ("Requests answered", "latency.requests_per_s", in_unit("a second")),
+            ("Requests answered", "latency.requests_per_s", rate),
         ),
     ),
     (
         "Energy and footprint",
         (
-            ("Power of the machines", "energy.it_power_w", in_unit("kW", 1e3)),
+            ("Power of the machines", "energy.it_power_w", power),
             ("Energy per request", "energy.it_energy_per_request_wh", in_unit("Wh")),
             ("Emissions per request", "impacts.per_request.carbon.total_gco2e", grams),
             (
@@ -105,9 +109,9 @@ INFERENCE: Layout = (
                 "impacts.per_request.carbon.embodied_gco2e",
                 grams,
             ),
-            ("Emissions per year", "impacts.per_year.carbon.total_gco2e", in_unit("t CO₂e", 1e6)),
-            ("Water per request", "impacts.per_request.water.total_l", in_unit("mL", 1e-3)),
-            ("Water per year", "impacts.per_year.water.total_l", in_unit("m³", 1e3)),
+            ("Emissions per year", "impacts.per_year.carbon.total_gco2e", emissions),
+            ("Water per request", "impacts.per_request.water.total_l", litres),
+            ("Water per year", "impacts.per_year.water.total_l", litres),
             ("Electronic waste per year", "impacts.per_year.e_waste_kg", in_unit("kg")),
         ),
     ),

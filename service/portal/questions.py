@@ -21,7 +21,6 @@ from pydantic import (
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.backends import Backend
-from service.core.years import HOURS_PER_MONTH
 from service.estimation.faults import fault
 from service.estimation.formatting import Units
 from service.estimation.inference.estimate import inference_estimate
@@ -225,6 +224,13 @@ EXAMPLE: Mapping[str, Any] = {**EXAMPLE_PLACE, **_LOAD}
 EXAMPLE_LOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, **_LOAD}
 
 
+def one_accelerator(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked, with one accelerator where it is named and not counted."""
+    counted = any(name in given for name in ("accelerator_count", *LAYOUT))
+    one = {} if counted or "accelerator" not in given else {"accelerator_count": 1}
+    return {**given, **one}
+
+
 class PageRequest(ModelQuestion):
     """A deployment as the form describes it, and what is wanted of it.
 
@@ -280,11 +286,7 @@ class PageRequest(ModelQuestion):
         """A page that is asked nothing shows an example; one accelerator that is named is one."""
         if not isinstance(given, Mapping):
             return given
-        if not given:
-            return dict(EXAMPLE)
-        counted = any(name in given for name in ("accelerator_count", *LAYOUT))
-        one = {} if counted or "accelerator" not in given else {"accelerator_count": 1}
-        return {**given, **one}
+        return one_accelerator(given) if given else dict(EXAMPLE)
 
     @field_validator("percentile")
     @classmethod
@@ -296,12 +298,11 @@ class PageRequest(ModelQuestion):
     @property
     def limits(self) -> DecisionLimitsRequest:
         """What is wanted of a deployment, as searches take it."""
-        usd = self.usd_per_month
         return DecisionLimitsRequest(
             ttft_s=self.ttft_s,
             tpot_s=self.tpot_s,
             percentile=self.percentile,
-            usd_per_hour=None if usd is None else usd / HOURS_PER_MONTH,
+            usd_per_month=self.usd_per_month,
             kgco2e_per_year=self.kgco2e_per_year,
             l_per_year=self.l_per_year,
             weight_bits_at_least=self.weight_bits_at_least,

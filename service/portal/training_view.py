@@ -19,7 +19,7 @@ from service.estimation.verdict.names import optimizer_name
 from service.estimation.verdict.verdict import training_verdict
 from service.portal.advice import Column, Recommender, advice
 from service.portal.charts import training_pictures
-from service.portal.figures import COST, Layout, in_unit, sections, table
+from service.portal.figures import COST, Layout, in_unit, litres, power, sections, table
 from service.portal.options import TRAINED_WEIGHT_FORMATS
 from service.portal.places import PLACES, where_searched
 from service.portal.rendering import form, rendered, sources
@@ -68,20 +68,20 @@ RUN_FIGURES: Layout = (
     (
         "Energy and footprint of the run",
         (
-            ("Power of the machines", "energy.it_power_w", in_unit("kW", 1e3)),
+            ("Power of the machines", "energy.it_power_w", power),
             ("Energy, including the building", "impacts.run.facility_energy_kwh", in_unit("kWh")),
-            ("Emissions", "impacts.run.carbon.total_gco2e", in_unit("kg CO₂e", 1e3)),
+            ("Emissions", "impacts.run.carbon.total_gco2e", emissions),
             (
                 "of which electricity",
                 "impacts.run.carbon.operational_location_gco2e",
-                in_unit("kg CO₂e", 1e3),
+                emissions,
             ),
             (
                 "of which hardware",
                 "impacts.run.carbon.embodied_gco2e",
-                in_unit("kg CO₂e", 1e3),
+                emissions,
             ),
-            ("Water", "impacts.run.water.total_l", in_unit("m³", 1e3)),
+            ("Water", "impacts.run.water.total_l", litres),
             ("Electronic waste", "impacts.run.e_waste_kg", in_unit("kg")),
         ),
     ),

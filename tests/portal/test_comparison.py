@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.estimation.formatting import duration, number
-from service.portal.comparison import ComparePageRequest, _cells
+from service.portal.comparison import ComparePageRequest, _cells, compare_page
 
 
 def estimate(path, value, low, high):
@@ -44,3 +44,13 @@ def test_an_empty_comparison_has_an_example_and_a_given_one_does_not():
     assert len(ComparePageRequest.model_validate({}).columns) == 2
     (_, _), (_, second) = ComparePageRequest.model_validate({"region_2": "country/FR"}).columns
     assert second.accelerator == ComparePageRequest().accelerator
+
+
+def test_a_comparison_says_what_each_is_best_at(packaged_snapshot):
+    asked = {"model": "llama-3.1-8b", "accelerator": "l40s", "region": "DE", "concurrency": 8}
+    request = ComparePageRequest(**asked, accelerator_2="rtx-4090")
+    # One of an accelerator that is named without a number, as on the page of an answer.
+    assert [one.accelerator_count for _, one in request.columns] == [1, 1]
+    page = compare_page(request, packaged_snapshot)
+    assert "<p>The first, 1 × L40S, answers soonest.</p>" in page
+    assert "<p>The second, 1 × GeForce RTX 4090, costs least per token" in page

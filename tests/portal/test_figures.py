@@ -14,7 +14,7 @@ from service.estimation.verdict.figures import days, emissions
 from service.estimation.verdict.verdict import inference_verdict
 from service.portal import options
 from service.portal.badge import badge, refused_badge
-from service.portal.figures import grams, sections, table, verdict
+from service.portal.figures import grams, litres, power, rate, sections, table, verdict
 from service.portal.questions import PageRequest
 from service.portal.rendering import by_option
 
@@ -53,7 +53,10 @@ def test_numbers_have_three_digits(value, written):
         (duration, 0.3, 0.08, 1.2, "80 … 1,200 ms"),
         (duration, 1.2, 0.3, 4.0, "0.3 … 4 s"),
         (emissions, 9e5, 7e5, 1.1e6, "700 … 1,100 kg CO₂e"),
-        (grams, 0.09, 0.05, 0.2, "50 … 200 mg CO₂e"),
+        (grams, 0.9, 0.5, 2.0, "500 … 2,000 mg CO₂e"),
+        (power, 42.0, 28.0, 65.0, "28 … 65 W"),
+        (litres, 730.0, 291.0, 1110.0, "291 … 1,110 L"),
+        (rate, 0.04, 0.03, 0.05, "1.8 … 3 a minute"),
         (days, 1.5, 0.05, 3.0, "1.2 … 72 hours"),
         (gigabytes, 1e12, 9e11, 1.1e12, "900 … 1,100 GB"),
         (number, 2.0, 2.0, 2.0, ""),
@@ -115,7 +118,7 @@ def test_where_no_rent_is_known_it_is_what_owning_costs(packaged_snapshot):
     assert costs.title == "Cost, owned: hardware and electricity"
     assert costs.lines[0].value == money(owned["usd_per_hour"]["value"])
     said = inference_verdict(estimate, packaged_snapshot)
-    assert "That is to own it" in said.text
+    assert "The price is that of owning it" in said.text
     shown = next(one for one in said.figures if one.id == "cost")
     assert shown.value == owned["usd_per_hour"]["value"] * HOURS_PER_MONTH
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from service.core.years import HOURS_PER_MONTH
-from service.estimation.formatting import duration, number
+from service.estimation.formatting import duration, money, number
 from service.estimation.recommendations.limit_tables import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.limits import bounds_of, limit_rows
 from service.estimation.recommendations.requests import DecisionLimitsRequest
-from service.estimation.verdict.figures import days, emissions, known_cost, rough_money
+from service.estimation.verdict.figures import days, emissions, known_cost
 
 _GRAMS_PER_KG = 1e3
 _L_PER_M3 = 1e3
@@ -32,8 +31,8 @@ class Held:
     ratio: float | None
 
 
-def _usd_per_month(per_hour: float) -> str:
-    return f"{rough_money(per_hour * HOURS_PER_MONTH)} a month"
+def _a_month(usd: float) -> str:
+    return f"{money(usd)} a month"
 
 
 #: How limits are told: what has the figure, and the words of the figure and the limit.
@@ -42,7 +41,8 @@ _TOLD: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "tpot_s": ("each next token takes", duration),
     "e2e_s": ("a whole answer takes", duration),
     "task_s": ("a whole task takes", duration),
-    "usd_per_hour": ("it costs", _usd_per_month),
+    "usd_per_hour": ("it costs", lambda value: f"{money(value)} an hour"),
+    "usd_per_month": ("it costs", _a_month),
     "kgco2e_per_year": (
         "it emits",
         lambda value: f"{emissions(value * _GRAMS_PER_KG)} a year",
@@ -87,7 +87,7 @@ def deadline_held(
     usd = known_cost(estimate)[1].get("usd_run")
     asked = (
         ("days", "the run takes", run, most_days, days),
-        ("usd", "it costs", usd, most_usd, rough_money),
+        ("usd", "it costs", usd, most_usd, money),
     )
     return tuple(
         Held(

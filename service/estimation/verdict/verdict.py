@@ -282,8 +282,13 @@ def _price_and_emissions(estimate: Estimate, limited: Sequence[Held]) -> str:
         placed=estimate["deployment"]["region"] is not None,
     )
     over = [one for one in limited if one.kept is False and one.name not in SPEED_LIMITS]
-    told = ", and ".join(f"{one.told} {one.value_text}, over your {one.limit_text}" for one in over)
-    return f"{paid} {told[0].upper()}{told[1:]}." if told else paid
+    told = [
+        # What it costs a month has just been said.
+        f"{'that is' if one.name == 'usd_per_month' else f'{one.told} {one.value_text},'} "
+        f"over your {one.limit_text}"
+        for one in over
+    ]
+    return " ".join([paid, *(f"{text[0].upper()}{text[1:]}." for text in told)])
 
 
 def _paid(usd: float | None, grams: float | None, per: str, basis: Basis, *, placed: bool) -> str:
@@ -292,7 +297,7 @@ def _paid(usd: float | None, grams: float | None, per: str, basis: Basis, *, pla
     known = " and ".join(one for one in (price, carbon) if one)
     missing = {
         "rented": "",
-        "owned": " That is to own it; "
+        "owned": " The price is that of owning it; "
         + ("no rent is known in this place." if placed else "rents depend on the place."),
         "unknown": " No price of this hardware "
         + ("in this place is known." if placed else "is known; rents depend on the place."),
