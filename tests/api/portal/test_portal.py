@@ -403,7 +403,8 @@ def choices_of(text: str) -> str:
 
 
 async def test_options_stand_against_the_plan_within_what_the_form_asks(client):
-    query = "model=llama-3.1-8b&accelerator=h100&accelerator_count=2&concurrency=16"
+    place = "&region=aws/eu-north-1"
+    query = f"model=llama-3.1-8b&accelerator=h100&accelerator_count=2{place}&concurrency=16"
     limits = "&ttft_s=2&tpot_s=0.05&usd_per_month=6000&weight_bits_at_least=8&search_in=nordics"
     text = (await client.get(f"/?recommend=true&{query}{limits}")).text
     table = choices_of(text)
