@@ -81,10 +81,12 @@ def test_sentences_say_the_figures_of_the_estimate(estimate, packaged_snapshot):
         (at(2.0), "good", "It fits, and is fast enough."),
         (at(0.15), "missed", "It fits, but misses your 150 ms."),
         (
-            at(0.15, usd_per_hour=10.0),
+            at(0.15, usd_per_month=7300.0),
             "missed",
             "It fits, but misses your 150 ms and your 7,300 USD a month.",
         ),
+        # A limit is told as it was given.
+        (at(2.0, usd_per_hour=10.0), "missed", "It fits, but misses your 10 USD an hour."),
         (DecisionLimitsRequest(kgco2e_per_year=1e6), "good", "It fits, and keeps your limits."),
     ],
 )
