@@ -17,22 +17,28 @@ from service.validation.report.statistics import Compared, accuracy
 from service.validation.report.targets import TARGETS, Target
 
 _WORST_ROWS = 5
-_INTRODUCTION = """\
+_TITLE = """\
 <!-- Written by `./headroom validate --write-docs`; do not edit by hand. -->
 
 # How accurate the estimates are
+"""
+_IN_SHORT = """\
+What estimates say about published measurements that they have never seen: each publication is
+estimated without anything learnt from it, as a new one would be. The range is the one that every
+estimate comes with; it is meant to hold nine measurements of ten.
+"""
+_HOW = """\
+## How it is measured
 
 Every published measurement in `hardware_catalog/measurements/` is a request with what was
-measured of it. The use cases that answer the API answer it, and both are compared. This page is
-the result; repeat it with `./headroom validate`, or hold the estimates against your own
-measurements with `./headroom validate --data FILE`.
+measured of it. The estimates that the API gives are compared with it. Repeat it with
+`./headroom validate`, or compare with your own measurements with
+`./headroom validate --data FILE`.
 
 - **Left out** is the figure to judge by: each publication is estimated with constants of speed,
-  power and inference memory that were fitted to all the others, as a new one would be; its
-  intervals come from what the others are off by. **In
-  sample** are the same measurements with the constants that ship, which were fitted to them as
-  well. Where there is no left-out figure, no constant of that quantity is fitted by
-  `./headroom calibrate`.
+  power and memory that were fitted to all the others; its intervals come from what the others are
+  off by. **In sample** are the same measurements with the constants that ship, which were fitted to
+  them as well. Where there is no left-out figure, no constant of that quantity is fitted.
 - **Error** is |estimate / measured − 1|. *Median* and *p90* count every source once, and within a
   source every configuration once, however many figures it has.
 - **Inside** is the share of measurements within the estimate's 90 % interval, **width** the
@@ -56,7 +62,7 @@ def accuracy_document(found: Assessed, less: Assessed, packaged: Packaged) -> st
         The catalog, remarks, peers and left-out comparisons.
     """
     left_out = left_out_of(packaged.left_out or (), found.figures)
-    parts = [_INTRODUCTION, *_against_targets(found.figures, left_out)]
+    parts = [_TITLE, *_in_short(left_out), _HOW, *_against_targets(found.figures, left_out)]
     parts += _by_what_is_known(left_out)
     parts += _saying_less(found.figures, less.figures)
     parts += _beside_former(left_out, packaged)
@@ -69,6 +75,26 @@ def accuracy_document(found: Assessed, less: Assessed, packaged: Packaged) -> st
             parts += _ecologits(target, compared, packaged)
     parts += _refused(found)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _in_short(left_out: Sequence[Compared]) -> Iterator[str]:
+    """What to expect of estimates, in plain words."""
+    yield _IN_SHORT
+    yield from _header(
+        *("what", "publications", "measurements", "half of the estimates are within"),
+        *("nine of ten are within", "measurements in the range"),
+    )
+    for target in TARGETS:
+        covered = [entry for entry in left_out if target.covers(entry)]
+        if not covered:
+            continue
+        unseen = summary(covered)
+        yield _line(
+            target.name,
+            *(str(len({entry.source for entry in covered})), str(unseen["figures"])),
+            *_plain_cells(unseen)[:3],
+        )
+    yield ""
 
 
 def _against_targets(compared: Sequence[Compared], left_out: Sequence[Compared]) -> Iterator[str]:
@@ -409,7 +435,7 @@ def _percent(found: float | None, target: float | None, sign: str) -> str:
     if target is None:
         return f"{found:.1%}"
     missed = found > target if sign == "≤" else found < target
-    text = f"{found:.1%} ({sign} {target:.1%})"
+    text = f"{found:.1%} ({sign}\N{NO-BREAK SPACE}{target:.1%})"
     return f"**{text}**" if missed else text
 
 
