@@ -32,7 +32,7 @@ _REPLICAS_TRIED = (1, 2)
 #: Replicas that two pools have at least [-].
 _FEWEST = 2
 #: Undivided deployments of an accelerator that are divided.
-_DIVIDED = 2
+_DIVIDED = 3
 
 
 def pooled_candidates(
@@ -93,19 +93,19 @@ def _fewest(divided: Callable[[int], InferenceCandidates | None], first: int, mo
 
 
 def _best(rows: InferenceCandidates, demand: Demand) -> Iterator[np.intp]:
-    """Of each accelerator, layouts that fit and take least of its time.
+    """Of each accelerator, layouts that take least of its time, those that fit undivided first.
 
     Some that decode fast enough undivided, and some that do not: pools decode without prompts
-    between.
+    between, and hold fewer sequences at once for it.
     """
     most_s = next((one.most_s for one in demand.limits if one.figure == "tpot_s"), inf)
-    fits: NDArray[np.bool_] = rows.headroom_ratio >= 0.0
-    for offer in np.unique(rows.offer[fits]):
-        mine = np.flatnonzero(fits & (rows.offer == offer))
+    lacks_room: NDArray[np.bool_] = rows.headroom_ratio < 0.0
+    for offer in np.unique(rows.offer):
+        mine = np.flatnonzero(rows.offer == offer)
         fast = rows.tpot_s[mine] <= most_s
         for some in (mine[fast], mine[~fast]):
             layouts: dict[int, np.intp] = {}
-            for row in some[np.argsort(rows.accelerator_hours[some], kind="stable")]:
+            for row in some[np.lexsort((rows.accelerator_hours[some], lacks_room[some]))]:
                 layouts.setdefault(int(rows.layout[row]), row)
             yield from list(layouts.values())[:_DIVIDED]
 
