@@ -297,8 +297,9 @@ class ModelArchitecture:
     of multi-token prediction that its checkpoint has beside the ``groups``; of the layers in
     ``groups`` the last ``trained_predictions`` are such, and pass the head once more each.
     ``dropout`` is where its configuration has dropout in training. With ``caps_scores`` and
-    ``caps_logits`` attention's scores and logits go through a hyperbolic tangent. ``warnings`` says
-    what the parser was not sure about.
+    ``caps_logits`` attention's scores and logits go through a hyperbolic tangent. Its reference
+    implementation ``widens_logits`` to 32 bit. ``warnings`` says what the parser was not sure
+    about.
     """
 
     model_type: str
@@ -323,6 +324,7 @@ class ModelArchitecture:
     dropout: frozenset[DropoutSite] = frozenset()
     caps_scores: bool = False
     caps_logits: bool = False
+    widens_logits: bool = True
     warnings: tuple[EstimateWarning, ...] = field(default=())
 
     @cached_property

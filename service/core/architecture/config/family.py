@@ -58,6 +58,8 @@ class Family:
         Whether there is an output matrix at all (embedding models have none).
     head_bias
         Whether the output matrix has a bias.
+    widens_logits
+        Whether its reference implementation turns logits to 32 bit.
     causal
         Whether tokens attend only to those before them; encoders' do not.
     extra_tensors
@@ -85,6 +87,7 @@ class Family:
     embedding_norm: Flag = False
     head: bool = True
     head_bias: Flag = False
+    widens_logits: bool = True
     causal: bool = True
     extra_tensors: Callable[[Fields], tuple[Tensor, ...]] = lambda fields: ()  # noqa: ARG005
     beside: MixerBuilder | None = None
@@ -114,6 +117,7 @@ def assemble(family: Family, fields: Fields, model_type: str) -> ModelArchitectu
         other=family.extra_tensors(fields),
         causal=family.causal and not _sees_both_ways(fields),
         generates=family.head,
+        widens_logits=family.widens_logits,
         dropout=dropout_of(fields),
         caps_scores=fields.is_above_zero("attn_logit_softcapping"),
         caps_logits=fields.is_above_zero("final_logit_softcapping"),

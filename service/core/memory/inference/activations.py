@@ -42,7 +42,8 @@ class StepPeak:
     ``score_heads`` scores for each pair of a token and one that it attends to;
     ``vocabulary_entries`` are logits per sampled sequence on the rank that samples.
     ``image_bytes`` are taken while the largest image is encoded, of which the language model reads
-    ``image_tokens``; ``cross_attended`` as the model's encoder is.
+    ``image_tokens``; ``cross_attended`` as the model's encoder is, and ``widens_logits`` as its own
+    code does.
     """
 
     layer_bytes_per_token: float
@@ -51,6 +52,7 @@ class StepPeak:
     image_bytes: float = 0.0
     image_tokens: float = 0.0
     cross_attended: bool = False
+    widens_logits: bool = True
 
 
 @lightweight
@@ -116,6 +118,7 @@ def step_peak(
         image_bytes=_image_bytes(images, width, parallelism),
         image_tokens=0.0 if images is None else float(images.most_tokens),
         cross_attended=images is not None and images.cross_attended,
+        widens_logits=architecture.widens_logits,
     )
 
 

@@ -405,7 +405,7 @@ def _step_shape(
         else engine.held_tokens(tokens, serving.max_model_len),
         sampled_sequences=at_once if engine.whole_prompt_logits else sampled,
         images=images,
-        bytes_per_logit=engine.bytes_per_logit,
+        bytes_per_logit=engine.logit_bytes(widened=peak.widens_logits),
         bytes_per_score=engine.score_bytes(serving.flash_attention),
         result_ratio=engine.result_ratio,
         widened_bytes=weights.widened_bytes if engine.holds_widened else 0.0,

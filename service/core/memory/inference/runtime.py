@@ -33,9 +33,10 @@ class EngineRuntime:
     accelerators, ``graphs_bytes`` captured graphs [B]. ``slack_ratio`` is what the allocator
     reserves beyond temporary tensors at their peak, ``activation_ratio`` this over its formula, and
     ``workspace_bytes`` what libraries take from the allocator beside them [B]. ``bytes_per_logit``
-    is what sampling takes, ``bytes_per_score`` what attention that is not fused takes for each
-    score [B]; the engine ``fuses_attention`` unless settings say otherwise, which not all of its
-    users leave at that where its ``attention_varies``. Results of layers are ``result_ratio``
+    is what sampling takes, ``widened_logit_bytes`` what is added where the model's own code widens
+    logits and the engine runs that, ``bytes_per_score`` what attention that is not fused takes for
+    each score [B]; the engine ``fuses_attention`` unless settings say otherwise, which not all of
+    its users leave at that where its ``attention_varies``. Results of layers are ``result_ratio``
     times as wide as activations: twice where they are in 32 bit. Speed goes by that, and by whether
     it ``fuses_elementwise`` operations, ``regrows_cache`` at each step, and ``repeats_heads`` of
     keys and values for those of queries.
@@ -86,6 +87,7 @@ class EngineRuntime:
     most_step_tokens: float = inf
     cache_copies: float = 1.0
     bytes_per_score: float = 0.0
+    widened_logit_bytes: float = 0.0
     result_ratio: float = 1.0
     fuses_attention: bool = True
     attention_varies: bool = False
@@ -133,6 +135,10 @@ class EngineRuntime:
     def may_store_scores(self, fused: bool | None) -> bool:
         """Whether attention may not be fused although nothing says so."""
         return fused is None and self.attention_varies and self.fuses_attention
+
+    def logit_bytes(self, *, widened: bool) -> float:
+        """What sampling takes for each logit, by whether the model's own code widens them [B]."""
+        return self.bytes_per_logit + (self.widened_logit_bytes if widened else 0.0)
 
     def score_bytes(self, fused: bool | None) -> float:
         """What attention takes for each score, by what settings say of it [B]."""

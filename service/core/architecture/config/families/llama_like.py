@@ -97,6 +97,7 @@ _MISTRAL = Family(
 _QWEN = Family(
     mixers=grouped_attention(names=("c_attn", "c_proj"), qkv_bias=True),
     feed_forwards={"dense": dense(names=("w1", "w2", "c_proj"), width=_half_width)},
+    widens_logits=False,
 )
 _QWEN2 = Family(
     defaults=_QWEN_DEFAULTS, mixers=grouped_attention(qkv_bias=True), mixer_schedule=_QWEN_WINDOWS
