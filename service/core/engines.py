@@ -150,7 +150,9 @@ class Generation:
     ``preempting`` is None where it is as the engine's other generations are, ``launch_bound`` where
     it is as the engine's class is, and ``defaults`` say what it starts with otherwise than they.
     It has kernels for ``formats``, or those of the engine. In training it ``fuses_attention``
-    unless told otherwise.
+    unless told otherwise. Where only what it starts with, or what counts against its share of
+    memory, is otherwise than before, what was fitted to the generation named ``constants_of`` holds
+    for it.
     """
 
     id: str
@@ -164,6 +166,7 @@ class Generation:
     defaults: tuple[DefaultsRule, ...] = ()
     formats: FormatList = ANY_FORMAT
     fuses_attention: bool = True
+    constants_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,11 @@ class Engine:
     def defaults_of(self, generation: str | None) -> tuple[DefaultsRule, ...]:
         """What a generation starts with, as far as it is otherwise than the engine says."""
         return next((one.defaults for one in self.generations if one.id == generation), ())
+
+    def constants_key(self, generation: str | None) -> str:
+        """Key of the release whose fitted constants hold for a generation."""
+        own = (one.constants_of for one in self.generations if one.id == generation)
+        return release_key(self.id, next(own, None) or generation)
 
     @property
     def workloads(self) -> frozenset[EngineWorkload]:

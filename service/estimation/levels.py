@@ -19,7 +19,13 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.backends import interface_of, is_of_maker
 from service.core.deployment import Accelerator, memory_kind
-from service.core.engines import Engine, EngineWorkload, engine_of_release, release_key
+from service.core.engines import (
+    Engine,
+    EngineWorkload,
+    engine_of_release,
+    generation_of_release,
+    release_key,
+)
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact
 from service.core.performance.spread import MECHANISMS, WIDENINGS, Widening
@@ -212,8 +218,11 @@ def engine_keys(
         What the engine runs, which decides its class.
     """
     engine = engine_of_release(release)
-    keys = {"class": engines[engine].value.classes[workload], "engine": engine}
-    return keys if release == engine else keys | {"generation": release}
+    known = engines[engine].value
+    keys = {"class": known.classes[workload], "engine": engine}
+    if release == engine:
+        return keys
+    return keys | {"generation": known.constants_key(generation_of_release(release))}
 
 
 def speed_keys(
@@ -299,13 +308,14 @@ def of_newest(part: str, keys: Keys, snapshot: CatalogSnapshot) -> Keys:
         return keys
     for name, _ in kin_of(keys["engine"], snapshot.engines):
         if f"{part}/{name}" in snapshot.calibrations:
-            generations = snapshot.engines[name].value.generations
+            known = snapshot.engines[name].value
+            generations = known.generations
             if name == keys["engine"] or not generations:
                 return keys
             until = _superseded(snapshot.engines[keys["engine"]].value, keys.get("generation"))
             begun = [one for one in generations if until is None or one.since < until]
             newest = (begun or generations[:1])[-1]
-            return {**keys, "generation": release_key(name, newest.id)}
+            return {**keys, "generation": known.constants_key(newest.id)}
     return keys
 
 

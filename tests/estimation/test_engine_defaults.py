@@ -42,10 +42,11 @@ def started(snapshot, engine, version, accelerator, model=LLAMA_3, **serving):
     ("engine", "version", "accelerator", "usage", "sequences", "tokens", "ratio"),
     [
         # vllm/engine/arg_utils.py, get_batch_defaults.
-        ("vllm", None, H100, None, 1024, 8192, 0.9),
-        ("vllm", None, H100, "offline", 1024, 16384, 0.9),
-        ("vllm", None, A100, None, 256, 2048, 0.9),
-        ("vllm", None, L40S, "offline", 256, 8192, 0.9),
+        ("vllm", None, H100, None, 1024, 8192, 0.92),
+        ("vllm", None, H100, "offline", 1024, 16384, 0.92),
+        ("vllm", None, A100, None, 256, 2048, 0.92),
+        ("vllm", None, L40S, "offline", 256, 8192, 0.92),
+        ("vllm", "0.20", H100, None, 1024, 8192, 0.9),
         ("vllm", "0.8", H100, None, 256, 8192, 0.9),
         ("vllm", "0.8", L40S, None, 256, 2048, 0.9),
         # Sequences of more than 32,768 tokens: prompts are divided.
@@ -114,7 +115,7 @@ def test_answers_tell_what_the_engine_started_with_and_ask_for_themselves(packag
     assert told["usage_context"] == "offline"
     assert told["max_running_sequences"] == 1024
     assert told["chunked_prefill_tokens"] == 16_384
-    assert told["memory_utilization_ratio"] == 0.9
+    assert told["memory_utilization_ratio"] == 0.92
     names = ("max_running_sequences", "chunked_prefill_tokens", "memory_utilization_ratio")
     again = answered(
         packaged_snapshot, usage_context="offline", **{name: told[name] for name in names}

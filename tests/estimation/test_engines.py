@@ -59,6 +59,11 @@ def test_a_release_has_the_figures_of_its_engine_where_it_has_none_of_its_own(pa
     newest, any_ = memory.of("vllm@v1"), memory.of("vllm")
     assert newest.counted_bytes.value == any_.counted_bytes.value
     assert newest.graphs_bytes == any_.graphs_bytes
+    # What was fitted to an earlier generation holds for those that only start otherwise.
+    later = memory.of("vllm@v1-0.21")
+    assert later.activation_ratio == newest.activation_ratio
+    assert later.bytes_per_logit < newest.bytes_per_logit
+    assert later.graphs_in_share > newest.graphs_in_share
     older = memory.of("vllm@before-0.6")
     assert older.bytes_per_logit == memory.of("vllm").bytes_per_logit
     assert memory.of("transformers@before-4.36").cache_copies == 2.0
@@ -119,7 +124,8 @@ def test_an_engine_that_was_not_measured_on_a_family_takes_what_others_measured_
 @pytest.mark.parametrize(
     ("engine", "version", "generation"),
     [
-        ("vllm", None, "v1"),
+        ("vllm", None, "v1-0.21"),
+        ("vllm", "0.20.2", "v1-0.17"),
         ("vllm", "0.2.5", "before-0.2.6"),
         ("vllm", "0.5.3", "before-0.6"),
         ("vllm", "v0.11.0", "v1"),
@@ -420,6 +426,11 @@ def test_an_engine_is_found_by_what_people_write(packaged_snapshot, name):
         ({"generations": [{"id": "a"}]}, "/generations/0", "must be an object with"),
         ({"generations": [GENERATION | {"names": ["vllm"]}]}, "/generations/0/names", "already"),
         ({"generations": [GENERATION | {"source": "x"}]}, "/generations/0/source", "no source"),
+        (
+            {"generations": [GENERATION | {"constants_of": "a"}]},
+            "/generations/0/constants_of",
+            "must be the id of an earlier generation",
+        ),
     ],
 )
 def test_an_engine_that_makes_no_sense_is_refused_with_the_place(

@@ -33,7 +33,7 @@ from service.core.recipes import (
     Recipes,
 )
 
-_OF_GENERATION = ("id", "since", "differs", "version")
+_OF_GENERATION = ("id", "since", "differs", "version", "constants_of")
 
 
 def engine_from_document(document: Document, engines: Mapping[str, Document]) -> Entry[Engine]:
@@ -314,4 +314,8 @@ def _generations(given: Any) -> tuple[Generation, ...]:
             raise DocumentInvalid(f"/generations/{position}/since", detail)
     if len({one.id for one in found}) < len(found):
         raise DocumentInvalid("/generations", "two generations have the same id")
+    for position, one in enumerate(found):
+        if one.constants_of not in {None, *(earlier.id for earlier in found[:position])}:
+            pointer = f"/generations/{position}/constants_of"
+            raise DocumentInvalid(pointer, "must be the id of an earlier generation")
     return tuple(found)

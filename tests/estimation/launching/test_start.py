@@ -65,7 +65,7 @@ def test_the_command_tells_every_setting_of_the_estimate(packaged_snapshot):
     assert "--pipeline-parallel-size" not in flags
     assert flags["--max-num-seqs"] == "48"
     assert flags["--max-model-len"] == "4096"
-    assert flags["--gpu-memory-utilization"] == "0.9"
+    assert flags["--gpu-memory-utilization"] == "0.92"
     assert flags["--enforce-eager"] is None
     assert "--quantization" not in flags
     assert start["notes"] == []
