@@ -60,7 +60,7 @@ def test_a_release_has_the_figures_of_its_engine_where_it_has_none_of_its_own(pa
     assert newest.counted_bytes.value == any_.counted_bytes.value
     assert newest.graphs_bytes == any_.graphs_bytes
     # What was fitted to an earlier generation holds for those that only start otherwise.
-    later = memory.of("vllm@v1-0.21")
+    later = memory.of("vllm@0.21")
     assert later.activation_ratio == newest.activation_ratio
     assert later.bytes_per_logit < newest.bytes_per_logit
     assert later.graphs_in_share > newest.graphs_in_share
@@ -124,8 +124,8 @@ def test_an_engine_that_was_not_measured_on_a_family_takes_what_others_measured_
 @pytest.mark.parametrize(
     ("engine", "version", "generation"),
     [
-        ("vllm", None, "v1-0.21"),
-        ("vllm", "0.20.2", "v1-0.17"),
+        ("vllm", None, "0.21"),
+        ("vllm", "0.20.2", "0.17"),
         ("vllm", "0.2.5", "before-0.2.6"),
         ("vllm", "0.5.3", "before-0.6"),
         ("vllm", "v0.11.0", "v1"),

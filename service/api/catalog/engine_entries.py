@@ -60,6 +60,8 @@ class EngineGeneration(Stated):
     preempting: NotRequired[bool]
     fuses_attention: NotRequired[bool]
     """Whether it fuses attention in training unless told otherwise; true if left out."""
+    constants_of: NotRequired[str]
+    """The earlier generation whose fitted constants hold for it."""
     launch_bound: NotRequired[bool]
     formats: NotRequired[list[str]]
     defaults: NotRequired[list[EngineDefaults]]

@@ -34,9 +34,9 @@ async def test_a_new_engine_is_one_file(tmp_path):
             answers = [
                 await client.post(
                     "/v1/estimates/inference",
-                    json=MAIN | {"serving": {"engine": engine}, "include": ["deployment"]},
+                    json=MAIN | {"serving": serving, "include": ["deployment"]},
                 )
-                for engine in ("Acme", "vllm")
+                for serving in ({"engine": "Acme"}, {"engine": "vllm", "engine_version": "v1"})
             ]
             trained = await client.post(
                 "/v1/memory/training",
@@ -51,7 +51,7 @@ async def test_a_new_engine_is_one_file(tmp_path):
             document = await client.get("/openapi.json")
     acme, vllm = (answer.json() for answer in answers)
     assert acme["deployment"]["serving"]["engine"] == "acme-serve"
-    # What vLLM's newest generation does otherwise than vLLM is not taken for Acme's.
+    # What vLLM's generations do otherwise than vLLM is not taken for Acme's.
     acme_bytes, vllm_bytes = (one["memory"]["total_bytes"]["value"] for one in (acme, vllm))
     assert acme_bytes == pytest.approx(vllm_bytes, rel=0.01)
     assert acme["latency"]["tpot_s"]["value"] == vllm["latency"]["tpot_s"]["value"]

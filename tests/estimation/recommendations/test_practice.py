@@ -24,6 +24,7 @@ H100, H200, A100 = COMMON[5], COMMON[6], COMMON[4]
 #: vLLM, Recipes, GPT-OSS, 2025: a card of 80 GB needs a larger share of its memory and smaller
 #: steps than the engine starts with.
 TIGHT = {"memory_utilization_ratio": 0.95, "chunked_prefill_tokens": 1024}
+OF_2025 = {"engine_version": "0.10"}
 
 
 def chosen(answer, priority):
@@ -39,8 +40,9 @@ SMALLEST = {
     "r1-h100": ("deepseek-ai/DeepSeek-R1", H100, None, 4096, {}, 16),
     # SGLang, likewise: 4 × 8 × A100 in BF16, to which it must be widened.
     "r1-a100": ("deepseek-ai/DeepSeek-R1", A100, ["bf16"], 4096, {}, 32),
-    # Moonshot AI, Kimi-K2 Deployment Guide, 2025: 16 × H200 for 128k tokens are the least.
-    "kimi-k2-h200": ("moonshotai/Kimi-K2-Instruct", H200, None, 130_000, {}, 16),
+    # Moonshot AI, Kimi-K2 Deployment Guide, 2025: 16 × H200 for 128k tokens are the least, with
+    # vLLM of that year.
+    "kimi-k2-h200": ("moonshotai/Kimi-K2-Instruct", H200, None, 130_000, OF_2025, 16),
     # OpenAI, gpt-oss model card, 2025: one card of 80 GB; settings by vLLM's recipe.
     "gpt-oss-120b-h100": ("openai/gpt-oss-120b", H100, None, 1024, TIGHT, 1),
     # Meta, llama-models README of Llama 4, 2025: 4 × H100 in BF16, and 2 × H100 in FP8.
