@@ -183,6 +183,7 @@ def predictor(rows: Sequence[MeasuredPower]) -> Predict:
         return np.array([read(row) for row in rows])[:, None]
 
     idle = column(lambda row: float(row.power.idle_power_w.value))
+    waiting = column(lambda row: float(row.power.waiting_power_w.value))
     most = column(lambda row: float(row.power.most_power_w))
     span = np.maximum(most - idle, 1e-9)
     phases = [
@@ -203,7 +204,7 @@ def predictor(rows: Sequence[MeasuredPower]) -> Predict:
             )
             drawn = wanted / np.sqrt(np.sqrt(1.0 + (wanted / span[at]) ** 4))
             busy_w = busy_w + time_ratio[at] * (idle[at] + drawn)
-        mean_w = busy[at] * busy_w + (1.0 - busy[at]) * idle[at]
+        mean_w = busy[at] * busy_w + (1.0 - busy[at]) * waiting[at]
         logs: FloatArray = np.log(times[at] * mean_w + host_w[at])
         return logs
 

@@ -114,8 +114,9 @@ class Accelerator:
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
     Features of products are filled up to multiples of ``vector_lane_count``, where vectors have
     that many lanes. ``memory_technology`` is what its memory is made as, such as HBM3, empty where
-    nobody says. Software takes ``core_count`` cores of it for devices of their own. Unknown
-    figures are None.
+    nobody says. ``idle_power_w`` is drawn with nothing on it, ``waiting_power_w`` while a program
+    holds a model and has nothing to do. Software takes ``core_count`` cores of it for devices of
+    their own. Unknown figures are None.
     """
 
     id: str = field(metadata=NAME)
@@ -142,6 +143,7 @@ class Accelerator:
     vector_lane_count: Number | None = field(default=None, metadata=FIGURE)
     memory_technology: str = field(default="", metadata=NAME)
     core_count: Number | None = field(default=None, metadata=FIGURE)
+    waiting_power_w: Interval | None = field(default=None, metadata=FIGURE)
 
     @property
     def most_power_w(self) -> Number | None:

@@ -340,6 +340,11 @@ def _implausible(figures: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str
     idle, most = numbers.get("idle_power_w"), numbers.get("thermal_design_power_w")
     if idle is not None and most is not None and idle >= most:
         yield "idle_power_w", "is not below thermal_design_power_w"
+    waiting = numbers.get("waiting_power_w")
+    if waiting is not None and most is not None and waiting >= most:
+        yield "waiting_power_w", "is not below thermal_design_power_w"
+    if waiting is not None and idle is not None and waiting < idle:
+        yield "waiting_power_w", "is below idle_power_w"
 
 
 def _figures(document: Document) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -139,6 +139,12 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             Bounds(1e-6, 1e6),
         ),
         FigureSpec(
+            "waiting_power_w",
+            "W",
+            "Power drawn while a program holds a model and nothing runs",
+            Bounds(1e-6, 1e6),
+        ),
+        FigureSpec(
             "embodied_kgco2e",
             "kgCO2e",
             "Greenhouse gases of making one part, cradle to gate",

@@ -82,10 +82,10 @@ POWER = (
     ),
     Formula(
         "accelerator_mean_power_w",
-        "busy_ratio * busy_power_w + (1 - busy_ratio) * idle_power_w",
-        "definition",
+        "busy_ratio * busy_power_w + (1 - busy_ratio) * waiting_power_w",
+        "definition; what waits holds its model",
         "power.accelerator_mean_power_w",
-        paths("power.usage.busy_ratio", "power.busy_power_w", "power.idle_power_w"),
+        paths("power.usage.busy_ratio", "power.busy_power_w", "power.waiting_power_w"),
     ),
     Formula(
         "host_power_w",
@@ -147,7 +147,8 @@ class PhasePower:
 class DeploymentPower:
     """Mean IT power of a deployment, before the building's share.
 
-    Per accelerator [W]: ``busy_power_w`` while requests are in flight, ``idle_power_w`` otherwise,
+    Per accelerator [W]: ``busy_power_w`` while requests are in flight, ``waiting_power_w`` while
+    there are none and a model is held, ``idle_power_w`` with nothing on it,
     ``accelerator_mean_power_w`` over time, ``host_power_w`` its share of the machine, with what
     power supplies lose, ``tiers_power_w`` traffic of memory beside both, as far as its energy is
     known. ``it_power_w`` is the whole deployment's, at the socket. ``phases`` have
@@ -159,6 +160,7 @@ class DeploymentPower:
     phases: tuple[PhasePower, ...]
     busy_power_w: Interval
     idle_power_w: Interval
+    waiting_power_w: Interval
     accelerator_mean_power_w: Interval
     host_power_w: Interval
     tiers_power_w: Interval
@@ -212,7 +214,7 @@ def deployment_power(
     of it, and every byte that moves and every operation of matrix units takes an energy of its
     own. Near the limit power grows less, ``P = P_idle + W / (1 + (W/S)⁴)^¼``. The constants are
     fitted on measured power. An accelerator that waits for its engine draws little more than one
-    that holds a model and does nothing.
+    that holds a model and does nothing; without requests it draws the latter.
 
     Parameters
     ----------
@@ -223,7 +225,7 @@ def deployment_power(
     model
         Fitted constants and their residual spread.
     infrastructure
-        Default idle power.
+        Default power at rest.
     tiers_power_w
         What traffic of memory beside the machine takes, for each accelerator [W].
 
@@ -236,6 +238,7 @@ def deployment_power(
     if most_w is None:
         raise ValueError(f"{accelerator.id} has no thermal design power")
     idle_w, busy = infrastructure.idle_power_w(accelerator), usage.busy_ratio
+    waiting_w = bounded(infrastructure.waiting_power_w(accelerator), 0.0, most_w)
     span_w = maximum(most_w - idle_w.value, 0.0)
     resident_w = span_w * model.resident_ratio
     phases = []
@@ -259,7 +262,7 @@ def deployment_power(
         power_w = bounded(from_log_sigma(value, model.log_sigma), idle_w.low, most_w)
         phases.append(PhasePower(use, wanted_w, power_w))
     busy_w = bounded(from_log_sigma(busy_value, model.log_sigma), idle_w.low, most_w)
-    mean_w = independent_sum((scale(busy_w, busy), scale(idle_w, 1.0 - busy)))
+    mean_w = independent_sum((scale(busy_w, busy), scale(waiting_w, 1.0 - busy)))
     platform = accelerator.platform
     machines = platform.machines(accelerator_count)
     host_w = _host_power_w(platform, machines / accelerator_count, busy, mean_w)
@@ -269,6 +272,7 @@ def deployment_power(
         phases=tuple(phases),
         busy_power_w=busy_w,
         idle_power_w=idle_w,
+        waiting_power_w=waiting_w,
         accelerator_mean_power_w=mean_w,
         host_power_w=host_w,
         tiers_power_w=tiers_power_w,

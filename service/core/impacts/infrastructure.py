@@ -15,7 +15,8 @@ from service.core.years import HOURS_PER_YEAR
 class Infrastructure:
     """How long hardware is kept, what becomes of it, and what stands in for unknown figures.
 
-    ``idle_ratio`` is the idle share of thermal design power where a device's own is unknown;
+    ``idle_ratio`` is the idle share of thermal design power where a device's own is unknown,
+    ``waiting_ratio`` what stacked memory and clocks take beyond that while a program holds a model;
     ``primary_energy`` stands in for grids whose own is unknown.
 
     The making is shared out over ``hardware_life_years`` and the ``second_life_years`` that
@@ -37,6 +38,7 @@ class Infrastructure:
     second_life_years: Number = 0.0
     in_use_ratio: Number = 1.0
     reused_ratio: Number = 0.0
+    waiting_ratio: Interval | None = None
 
     def idle_power_w(self, accelerator: Accelerator) -> Interval:
         """Idle power of an accelerator: its own figure, else the usual share of its TDP [W]."""
@@ -46,6 +48,19 @@ class Infrastructure:
         if power_w is None:
             raise ValueError(f"{accelerator.name} has neither idle nor thermal design power")
         return scale(self.idle_ratio, power_w)
+
+    def waiting_power_w(self, accelerator: Accelerator) -> Interval:
+        """Power of an accelerator whose program holds a model and has nothing to do [W].
+
+        Its own figure, else idle power with what devices with stacked memory draw beyond it: their
+        clocks stay up as long as a program is there. Others are taken to fall asleep.
+        """
+        if accelerator.waiting_power_w is not None:
+            return accelerator.waiting_power_w
+        idle_w, most_w = self.idle_power_w(accelerator), accelerator.thermal_design_power_w
+        if self.waiting_ratio is None or most_w is None or not _is_stacked(accelerator):
+            return idle_w
+        return independent_sum((idle_w, scale(self.waiting_ratio, most_w)))
 
     def embodied_kgco2e(self, accelerator: Accelerator) -> Interval | None:
         """Making of one accelerator with its share of the machine [kgCO2e]; None if unknown."""
@@ -61,6 +76,10 @@ class Infrastructure:
             more = self.second_life_years
             first = Interval(first.value + more, first.low + more, first.high + more)
         return scale(first, HOURS_PER_YEAR * self.in_use_ratio)
+
+
+def _is_stacked(accelerator: Accelerator) -> bool:
+    return accelerator.memory_technology.upper().startswith("HBM")
 
 
 @dataclass(frozen=True, slots=True)

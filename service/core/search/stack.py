@@ -181,7 +181,7 @@ def settled(accelerator: Accelerator, infrastructure: Infrastructure) -> Acceler
     accelerator
         Of known thermal design power.
     infrastructure
-        Gives the usual idle power.
+        Gives the usual power at rest.
     """
     link = host_link_bytes_per_s(accelerator)
     return replace(
@@ -189,6 +189,7 @@ def settled(accelerator: Accelerator, infrastructure: Infrastructure) -> Acceler
         scale_out=scale_out(accelerator),
         host_link_bandwidth_bytes_per_s=inf if link is None else link,
         idle_power_w=infrastructure.idle_power_w(accelerator),
+        waiting_power_w=infrastructure.waiting_power_w(accelerator),
     )
 
 

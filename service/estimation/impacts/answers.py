@@ -17,7 +17,7 @@ class DeploymentEnergyParts(Answer, total=False):
     accelerator_busy_power_w: Interval
     """Per accelerator, while requests are in flight."""
     accelerator_idle_power_w: Interval
-    """Per accelerator, without requests."""
+    """Per accelerator, without requests: it holds its model."""
     accelerator_mean_power_w: Interval
     """Per accelerator, averaged over all time."""
     host_power_per_accelerator_w: Interval

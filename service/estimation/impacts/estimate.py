@@ -391,7 +391,7 @@ def _energy(
     return {
         **told,
         "accelerator_busy_power_w": figure(power.busy_power_w),
-        "accelerator_idle_power_w": figure(power.idle_power_w),
+        "accelerator_idle_power_w": figure(power.waiting_power_w),
         "accelerator_mean_power_w": figure(power.accelerator_mean_power_w),
         "host_power_per_accelerator_w": figure(power.host_power_w),
         "memory_tiers_power_per_accelerator_w": None

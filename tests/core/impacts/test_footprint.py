@@ -126,6 +126,15 @@ def test_idle_power_falls_back_to_the_usual_share_of_tdp():
     assert INFRASTRUCTURE.idle_power_w(unknown).value == pytest.approx(0.12 * 700)
 
 
+def test_what_waits_with_a_model_draws_its_own_figure_or_more_where_memory_is_stacked():
+    around = replace(INFRASTRUCTURE, waiting_ratio=Interval(0.06, 0.03, 0.1))
+    told = replace(H100, waiting_power_w=exact(121.0))
+    stacked, card = (replace(H100, memory_technology=kind) for kind in ("HBM3", "GDDR6X"))
+    assert around.waiting_power_w(told).value == 121.0
+    assert around.waiting_power_w(stacked).value == pytest.approx(70.0 + 0.06 * 700.0)
+    assert around.waiting_power_w(card) == H100.idle_power_w
+
+
 @given(pue=st.floats(1.0, 3.0), wue=st.floats(0.0, 5.0), ewif=st.floats(0.0, 20.0))
 def test_pue_enters_once_however_it_comes_in(pue, wue, ewif):
     # The same meter reading, once as IT energy with a PUE and once as facility energy without.
