@@ -97,6 +97,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "nothing_meets_the_limits": ("limits", "choices"),
     "offload_needs_zero_3": ("offload.parameters", "training.zero_stage"),
     "offload_to_same_memory": ("training.offload", "offload"),
+    "one_request_at_a_time": ("it_energy_per_request_wh", "energy", "workload.concurrency"),
     "overheads_not_measured": ("runtime_bytes", "fits"),
     "padded_heads": ("parallelism.tensor", "weights_bytes"),
     "paged_nowhere": ("training.optimizer", "optimizer"),

@@ -27,6 +27,7 @@ from service.estimation.detail import WHOLE, Detail
 from service.estimation.impacts import answers
 from service.estimation.impacts.context import ImpactContext, resolve_impact_context
 from service.estimation.impacts.footprint_views import Basis, DetailedBasis, basis
+from service.estimation.impacts.one_at_a_time import load_warnings
 from service.estimation.impacts.place import footprint_warnings, kept
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.deployment import (
@@ -116,7 +117,7 @@ def impacts_with_result(
         accelerator = resolved.accelerator
         entries = resolved.entries()
         machine = resolved.machine
-        warnings = computed.warnings
+        warnings = (*computed.warnings, *load_warnings(request.workload, computed))
     else:
         accelerator, machine = _given(request, snapshot, problems)
         given = () if accelerator is None else (accelerator.value,)

@@ -25,6 +25,7 @@ from service.estimation.costs.estimate import Costs, costs, hourly, resolve_pric
 from service.estimation.costs.price_remarks import OF_ONE_PERSON, use_warnings
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
+from service.estimation.impacts.one_at_a_time import load_warnings
 from service.estimation.inference.answers import (
     Burst,
     CacheByClass,
@@ -158,7 +159,8 @@ def inference_estimate(
             *(rules.steps if rules is not None else ()),
         )
 
-    warnings = (*computed.warnings, *impacts.warnings, *costed.prices.warnings)
+    loaded = () if impacts.energy is None else load_warnings(request.workload, computed)
+    warnings = (*computed.warnings, *loaded, *impacts.warnings, *costed.prices.warnings)
     warnings += tuple(_use_warnings(computed, costed))
     entries = [("regions", region), *costed.prices.entries]
     if rules is not None:

@@ -394,3 +394,38 @@ async def test_a_place_on_the_average_of_its_country_says_so(client):
     assert "Sweden" in told[0]
     whole = await answer(client, "/v1/impacts", PLAIN)
     assert "wider_average" not in {w["code"] for w in whole["warnings"]}
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "workload", "told"),
+    [
+        ("h100", {}, True),
+        ("h100", {"concurrency": 1}, False),
+        ("h100", {"requests_per_s": 0.1}, False),
+        ("rtx-4090", {}, False),
+    ],
+)
+async def test_energy_of_one_request_at_a_time_is_told_where_services_share(
+    client, accelerator, workload, told
+):
+    body = {"model": "llama-3.1-8b", "accelerator": accelerator, "workload": workload}
+    for path in ("/v1/impacts", "/v1/estimates/inference"):
+        answer = (await client.post(path, json=body | {"region": "country/DE"})).json()
+        found = [one for one in answer["warnings"] if one["code"] == "one_request_at_a_time"]
+        assert len(found) == told
+        assert all(one["pointer"].endswith("/it_energy_per_request_wh") for one in found)
+
+
+async def test_a_service_that_waits_draws_what_it_does_with_its_model_loaded(client):
+    body = {
+        "model": "llama-3.1-8b",
+        "accelerator": "h100",
+        "region": "country/DE",
+        "workload": {"requests_per_s": 1e-4},
+        "include": ["energy.breakdown"],
+    }
+    power = (await client.post("/v1/impacts", json=body)).json()["energy"]
+    assert power["accelerator_idle_power_w"]["value"] > 100.0
+    assert power["accelerator_mean_power_w"]["value"] == pytest.approx(
+        power["accelerator_idle_power_w"]["value"], rel=0.01
+    )

@@ -1,0 +1,27 @@
+"""What to say of a deployment in a data centre that is asked about without a load."""
+
+from __future__ import annotations
+
+from service.core.explanation import EstimateWarning
+from service.estimation.inference.deployment import ComputedDeployment
+from service.estimation.requests import WorkloadRequest
+
+#: Where one request at a time is what usually happens.
+_OF_ONE_PERSON = frozenset({"home", "office"})
+_ONE_AT_A_TIME = EstimateWarning(
+    "one_request_at_a_time",
+    "energy and footprint are those of one request at a time, as neither workload.concurrency nor "
+    "workload.requests_per_s is given: a service that answers many together takes a fraction of "
+    "that for each",
+    "it_energy_per_request_wh",
+)
+
+
+def load_warnings(
+    asked: WorkloadRequest, computed: ComputedDeployment
+) -> tuple[EstimateWarning, ...]:
+    """That a request has all accelerators to itself, where services share them and none said so."""
+    machine = computed.resolved.machine
+    shared = machine is not None and machine.value.platform.site_class not in _OF_ONE_PERSON
+    told = asked.requests_per_s is not None or "concurrency" in asked.model_fields_set
+    return (_ONE_AT_A_TIME,) if shared and not told else ()
