@@ -9,6 +9,9 @@ time of ``isinstance``: arrays here are of no subclass.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -84,6 +87,23 @@ def either(first: Truth, second: Truth) -> Truth:
     if first.__class__ is ndarray or second.__class__ is ndarray:
         return np.logical_or(first, second)
     return first or second
+
+
+def total(figures: Sequence[Number]) -> Number:
+    """Sum of figures, zero of none; it begins with the first, as adding a zero takes as long."""
+    return reduce(add, figures) if figures else 0.0
+
+
+def positive(number: Number) -> bool:
+    """Whether a figure is above zero in all configurations where it is known."""
+    if number.__class__ is ndarray:
+        number = np.fmin.reduce(number, axis=None, initial=math.inf)
+    return bool(number > 0.0)
+
+
+def is_nothing(number: Number) -> bool:
+    """Whether a figure is a plain zero, with which nothing need be computed."""
+    return number.__class__ is float and number == 0.0
 
 
 def everywhere(condition: Truth) -> bool:

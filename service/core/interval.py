@@ -15,6 +15,8 @@ https://www.bipm.org/documents/20126/2071204/JCGM_100_2008_E.pdf
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import mul
 
 from numpy import ndarray
 
@@ -24,11 +26,14 @@ from service.core.elementwise import (
     Truth,
     either,
     exp,
+    is_nothing,
     label,
     log,
     maximum,
     minimum,
+    positive,
     sqrt,
+    total,
     where,
 )
 from service.core.lightweight import lightweight
@@ -59,20 +64,30 @@ def from_log_sigma(value: Number, log_sigma: Number) -> Interval:
 
 def independent_sum(parts: Iterable[Interval]) -> Interval:
     """Sum of independent figures of one unit; never below zero when all parts are not."""
-    value: Number = 0.0
-    below: Number = 0.0
-    above: Number = 0.0
-    floor_of_sum: Number = 0.0
-    for part in parts:
-        middle, low, high = part.value, part.low, part.high
-        value = value + middle
-        floor_of_sum = floor_of_sum + low
-        if low is not high:
-            under, over = middle - low, high - middle
-            below = below + under * under
-            above = above + over * over
+    known, unsure = _by_certainty(parts)
+    offset = total([part.value for part in known])
+    if not unsure:
+        return exact(offset)
+    whole = unsure[0] if len(unsure) == 1 else _sum_in_quadrature(unsure)
+    return whole if is_nothing(offset) else shift(whole, offset)
+
+
+def _sum_in_quadrature(parts: Sequence[Interval]) -> Interval:
+    value = total([part.value for part in parts])
+    below = total([(part.value - part.low) ** 2 for part in parts])
+    above = total([(part.high - part.value) ** 2 for part in parts])
     # In quadrature the lower side never reaches past the sum of the lower ends.
-    return Interval(value, maximum(value - sqrt(below), floor_of_sum), value + sqrt(above))
+    least = total([part.low for part in parts])
+    return Interval(value, maximum(value - sqrt(below), least), value + sqrt(above))
+
+
+def _by_certainty(figures: Iterable[Interval]) -> tuple[list[Interval], list[Interval]]:
+    """Those without uncertainty, and the others."""
+    known: list[Interval] = []
+    unsure: list[Interval] = []
+    for figure in figures:
+        (known if figure.low is figure.high else unsure).append(figure)
+    return known, unsure
 
 
 def scale(figure: Interval, factor: Number) -> Interval:
@@ -102,23 +117,21 @@ def product(*factors: Interval) -> Interval:
     then zero as well, and the upper side falls back to the product of the upper ends, which is
     wider than quadrature: safe for figures such as a grid with no measured emissions.
     """
-    value: Number = 1.0
-    below: Number = 0.0
-    above: Number = 0.0
-    certain = True
-    for factor in factors:
-        middle, low, high = factor.value, factor.low, factor.high
-        value = value * middle
-        if low is high:
-            continue
-        if _has_zero(low):
-            return _product_with_zeros(factors)
-        certain = False
-        below = below + log(middle / low) ** 2
-        above = above + log(high / middle) ** 2
-    if certain:
-        return exact(value)
+    known, unsure = _by_certainty(factors)
+    if not unsure:
+        return exact(_multiplied(known))
+    if len(unsure) == 1:
+        return scale(unsure[0], _multiplied(known)) if known else unsure[0]
+    if not all(positive(factor.low) for factor in unsure):
+        return _product_with_zeros(factors)
+    value = _multiplied(factors)
+    below = total([log(factor.value / factor.low) ** 2 for factor in unsure])
+    above = total([log(factor.high / factor.value) ** 2 for factor in unsure])
     return Interval(value, value * exp(-sqrt(below)), value * exp(sqrt(above)))
+
+
+def _multiplied(factors: Sequence[Interval]) -> Number:
+    return reduce(mul, [factor.value for factor in factors])
 
 
 def _product_with_zeros(factors: Sequence[Interval]) -> Interval:
@@ -197,7 +210,3 @@ def shortfall(room: Interval) -> Interval:
 def certainty_of(central: Truth, surely: Truth, possibly: Truth) -> Label:
     """The same from whether it holds for the value, for all of the interval, and for any of it."""
     return label(surely, "yes", label(central, "likely", label(possibly, "unlikely", "no")))
-
-
-def _has_zero(figure: Number) -> bool:
-    return bool((figure <= 0.0).any()) if isinstance(figure, ndarray) else bool(figure <= 0.0)

@@ -275,6 +275,8 @@ class Traced:
     # What numpy would do
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **more: Any) -> Any:
+        if method == "reduce" and ufunc is np.fmin:
+            return self  # the least of one
         operation = _UFUNCS.get(ufunc.__name__)
         if operation is None or method != "__call__" or more:
             raise Untraceable(f"numpy.{ufunc.__name__} is not known here")

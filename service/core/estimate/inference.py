@@ -118,7 +118,7 @@ def fitting_sequences(
     """Sequences that a replica has room for; all there are where it has not room for one [-]."""
     replicas = memory.deployment.parallelism.data
     concurrency_per_replica = workload.concurrency / replicas
-    fitting: Number = memory.max_concurrency.value / replicas
+    fitting: Number = memory.sequences_that_fit / replicas
     if tiers is not None:
         # What has no room in the accelerator lies outside: all sequences run.
         fitting = where(tiers.fits, maximum(fitting, concurrency_per_replica), fitting)

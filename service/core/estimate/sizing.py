@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.elementwise import FloatArray, Number, maximum, minimum
+from service.core.elementwise import FloatArray, maximum, minimum
 from service.core.estimate.inference import InferenceSetup, fitting_sequences, with_tiers
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.tiers import inference_tiers
@@ -22,13 +22,11 @@ from service.core.performance.inference.goodput import TimeLimit
 from service.core.performance.inference.latency import replica_of
 from service.core.performance.inference.open_load import (
     OpenLoad,
-    fullest,
     load_of_steps,
     open_load,
 )
 from service.core.performance.inference.queueing import NORMAL_QUANTILES
-from service.core.performance.inference.replica import Mix, Replica
-from service.core.performance.steps import StepTime
+from service.core.performance.inference.replica import FullReplica
 
 #: Prompts of a step that are tried, of those of full steps: from almost idle to almost full.
 _TRIED = np.array([1e-6, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.83, 0.93, 0.98])
@@ -117,38 +115,16 @@ def sized(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Replicas:
-    """A replica of each configuration, with its full steps and the rate at which it saturates."""
-
-    replica: Replica
-    slots: Number
-    prefill: StepTime
-    full: Mix
-    saturation_per_s: Number
-
-    def of_steps(self, prompts: FloatArray) -> OpenLoad:
-        """The load under the rate at which steps take so many prompts."""
-        return load_of_steps(
-            self.replica, self.slots, prompts, self.prefill, self.full, self.saturation_per_s
-        )
-
-    def kept(self, load: OpenLoad, limits: Sequence[TimeLimit]) -> NDArray[np.bool_]:
-        """Where a load keeps all limits."""
-        kept = np.asarray(load.utilisation_ratio) < 1.0
-        for one in limits:
-            kept = kept & (one.load_s(load, self.replica.requests.later_tokens) <= one.most_s)
-        return kept
-
-    def keep(self, rate_per_s: FloatArray, limits: Sequence[TimeLimit]) -> NDArray[np.bool_]:
-        """Where the limits are kept under a rate [1/s]."""
-        load = open_load(
-            self.replica, self.slots, rate_per_s, self.prefill, self.full, self.saturation_per_s
-        )
-        return self.kept(load, limits)
+def _kept(full: FullReplica, load: OpenLoad, limits: Sequence[TimeLimit]) -> NDArray[np.bool_]:
+    """Where a load keeps all limits."""
+    kept = np.asarray(load.utilisation_ratio) < 1.0
+    for one in limits:
+        kept = kept & (one.load_s(load, full.replica.requests.later_tokens) <= one.most_s)
+    return kept
 
 
-def _replicas(setup: InferenceSetup, memory: InferenceMemory) -> _Replicas:
+def _full(setup: InferenceSetup, memory: InferenceMemory) -> FullReplica:
+    """A replica of each configuration with all slots taken."""
     deployment, calibration, tiers = setup.deployment, setup.calibration, None
     if setup.tiers is not None:
         tiers = inference_tiers(memory, setup.tiers, setup.copies)
@@ -156,8 +132,7 @@ def _replicas(setup: InferenceSetup, memory: InferenceMemory) -> _Replicas:
     fitting = fitting_sequences(setup.workload, memory, tiers)
     slots = maximum(minimum(fitting, setup.serving.max_running_sequences), 1.0)
     replica = replica_of(deployment, setup.workload, setup.serving, calibration)
-    prefill = replica.prefill()
-    return _Replicas(replica, slots, prefill, *fullest(replica, slots, prefill))
+    return FullReplica(replica, slots, replica.prefill())
 
 
 def _sized(
@@ -169,34 +144,34 @@ def _sized(
     reserve_ratio: float,
     most_replicas: int,
 ) -> Sizing:
-    each = _replicas(setup, memory)
+    full = _full(setup, memory)
     asked_per_s = requests_per_s / (1.0 - reserve_ratio)
-    saturation_per_s = np.broadcast_to(np.asarray(each.saturation_per_s, dtype=float), (rows,))
-    prompts = np.broadcast_to(np.asarray(each.full.prompts, dtype=float), (rows,))
+    saturation_per_s = np.broadcast_to(np.asarray(full.requests_per_s, dtype=float), (rows,))
+    prompts = np.broadcast_to(np.asarray(full.mix.prompts, dtype=float), (rows,))
     at = np.arange(rows)
-    load = each.of_steps(_TRIED[:, np.newaxis] * prompts)
+    load = load_of_steps(full, _TRIED[:, np.newaxis] * prompts)
     loads_per_s = np.asarray(load.requests_per_s)
     saturating = np.ceil(asked_per_s / saturation_per_s)
     holding = saturating
     if limits:
-        tried = np.logical_and.accumulate(each.kept(load, limits)).sum(axis=0)
+        tried = np.logical_and.accumulate(_kept(full, load, limits)).sum(axis=0)
         rates = np.concatenate([np.zeros((1, rows)), loads_per_s, saturation_per_s[np.newaxis]])
         shares = np.concatenate([[0.0], _TRIED, [1.0]])
         low, high = rates[tried, at], rates[tried + 1, at]
         steps = np.arange(1, _BETWEEN + 1)[:, np.newaxis] / (_BETWEEN + 1.0)
         start = shares[tried]
-        between = each.of_steps((start + (shares[tried + 1] - start) * steps) * prompts)
+        between = load_of_steps(full, (start + (shares[tried + 1] - start) * steps) * prompts)
         rates = np.concatenate(
             [low[np.newaxis], np.asarray(between.requests_per_s), high[np.newaxis]]
         )
-        kept = np.logical_and.accumulate(each.kept(between, limits)).sum(axis=0)
+        kept = np.logical_and.accumulate(_kept(full, between, limits)).sum(axis=0)
         low, high = rates[kept, at], rates[kept + 1, at]
         least = np.ceil(asked_per_s / high)
         enough = np.ceil(asked_per_s / np.maximum(low, asked_per_s / (most_replicas + 1.0)))
         enough = np.maximum(enough, least)
         while (least < enough).any():
             middle = np.floor((least + enough) / 2.0)
-            keep = each.keep(asked_per_s / middle, limits)
+            keep = _kept(full, open_load(full, asked_per_s / middle), limits)
             least, enough = (
                 np.where(keep, least, np.minimum(middle + 1.0, enough)),
                 np.where(keep, middle, enough),
@@ -207,5 +182,5 @@ def _sized(
         holding=holding,
         loads_per_s=loads_per_s,
         running=np.broadcast_to(load.running_sequences, loads_per_s.shape),
-        slots=np.broadcast_to(np.asarray(each.slots, dtype=float), (rows,)),
+        slots=np.broadcast_to(np.asarray(full.slots, dtype=float), (rows,)),
     )

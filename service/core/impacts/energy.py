@@ -15,7 +15,7 @@ from service.core.interval import (
     quotient,
     scale,
 )
-from service.core.lightweight import lightweight
+from service.core.lightweight import computed_once, lightweight
 from service.core.performance.calibration import PowerModel
 from service.core.performance.usage import PhaseUse, Usage
 from service.core.platform import Platform
@@ -135,12 +135,22 @@ REQUEST = (
 class PhasePower:
     """Power of one accelerator in a phase of its work [W].
 
-    ``wanted_w`` is what the work would take above idle if nothing limited it.
+    ``wanted_w`` is what the work would take above idle if nothing limited it, ``limited_w`` what it
+    takes from ``least_w``, idle, to ``most_w``; ``log_sigma`` is its spread [-].
     """
 
     use: PhaseUse
     wanted_w: Number
-    power_w: Interval
+    limited_w: Number
+    least_w: Number
+    most_w: Number
+    log_sigma: Number
+
+    @property
+    def power_w(self) -> Interval:
+        """What it takes with its interval [W]."""
+        spread_w = from_log_sigma(self.limited_w, self.log_sigma)
+        return bounded(spread_w, self.least_w, self.most_w)
 
 
 @lightweight
@@ -192,11 +202,28 @@ class DeploymentPower:
 
 @lightweight
 class RequestEnergy:
-    """IT energy of one request, idle share included [Wh]."""
+    """IT energy of one request, idle share included: that of ``power`` between two requests."""
 
-    accelerators_wh: Interval
-    host_wh: Interval
-    it_wh: Interval
+    power: DeploymentPower
+    requests_per_hour: Interval
+
+    @computed_once
+    def accelerators_wh(self) -> Interval:
+        """Accelerators' share [Wh]."""
+        return self._of_each(self.power.accelerator_mean_power_w)
+
+    @computed_once
+    def host_wh(self) -> Interval:
+        """Share of machines around them [Wh]."""
+        return self._of_each(self.power.host_power_w)
+
+    @computed_once
+    def it_wh(self) -> Interval:
+        """All of it [Wh]."""
+        return quotient(self.power.it_power_w, self.requests_per_hour)
+
+    def _of_each(self, power_w: Interval) -> Interval:
+        return quotient(scale(power_w, self.power.accelerator_count), self.requests_per_hour)
 
 
 def deployment_power(
@@ -259,8 +286,7 @@ def deployment_power(
         value = idle_w.value + minimum(model.own_ratio * wanted_w / root, span_w)
         busy_value = busy_value + use.time_ratio * value
         following_w = following_w + use.time_ratio * model.own_ratio * moving_w / (root * damping)
-        power_w = bounded(from_log_sigma(value, model.log_sigma), idle_w.low, most_w)
-        phases.append(PhasePower(use, wanted_w, power_w))
+        phases.append(PhasePower(use, wanted_w, value, idle_w.low, most_w, model.log_sigma))
     busy_w = bounded(from_log_sigma(busy_value, model.log_sigma), idle_w.low, most_w)
     mean_w = independent_sum((scale(busy_w, busy), scale(waiting_w, 1.0 - busy)))
     platform = accelerator.platform
@@ -327,10 +353,4 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
     requests_per_s
         Requests ended per second by the whole deployment [1/s].
     """
-    per_hour = scale(requests_per_s, SECONDS_PER_HOUR)
-    count = power.accelerator_count
-    return RequestEnergy(
-        accelerators_wh=quotient(scale(power.accelerator_mean_power_w, count), per_hour),
-        host_wh=quotient(scale(power.host_power_w, count), per_hour),
-        it_wh=quotient(power.it_power_w, per_hour),
-    )
+    return RequestEnergy(power, scale(requests_per_s, SECONDS_PER_HOUR))

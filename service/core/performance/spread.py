@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
-from service.core.elementwise import Number, sqrt
+from service.core.elementwise import Number, is_nothing, sqrt
 from service.core.stacking import FIGURE
 
 
@@ -35,14 +35,20 @@ class TimeShares(NamedTuple):
 
     def reading_outside(self, ratio: Number) -> TimeShares:
         """The same where a share ``ratio`` of the time of memory is owed to what lies outside."""
+        if is_nothing(ratio):
+            return self
         return self._replace(
             memory_ratio=self.memory_ratio * (1.0 - ratio), outside_ratio=self.memory_ratio * ratio
         )
 
     def mixed(self, other: TimeShares, ratio: Number) -> TimeShares:
         """Shares of a time of which a share ``ratio`` is spent as another one is."""
+        rest = 1.0 - ratio
         return TimeShares(
-            *(own * (1.0 - ratio) + one * ratio for own, one in zip(self, other, strict=True))
+            *(
+                own if own is one else own * rest + one * ratio
+                for own, one in zip(self, other, strict=True)
+            )
         )
 
 
@@ -67,17 +73,19 @@ class Widening:
 
     def ratio(self, shares: TimeShares, routed: bool) -> Number:
         """Spread of a time over that of kernels that are known: at least one [-]."""
-        unmeasured = sum(
-            (getattr(self, f"{name}_spread_ratio") * share) ** 2
-            for name, share in zip(MECHANISMS, shares, strict=False)
-        )
-        return sqrt(
-            1.0
-            + (self.waiting_spread_ratio * shares.waiting) ** 2
-            + (self.outside_spread_ratio * shares.outside_ratio) ** 2
-            + (self.experts_spread_ratio * routed) ** 2
-            + unmeasured
-        )
+        square: Number = 1.0 + (self.experts_spread_ratio * routed) ** 2
+        for spread_ratio, share in (
+            (self.outside_spread_ratio, shares.outside_ratio),
+            (self.compute_spread_ratio, shares.compute_ratio),
+            (self.memory_spread_ratio, shares.memory_ratio),
+            (self.interconnect_spread_ratio, shares.interconnect_ratio),
+            (self.overhead_spread_ratio, shares.overhead_ratio),
+        ):
+            if not (is_nothing(spread_ratio) or is_nothing(share)):
+                square = square + (spread_ratio * share) ** 2
+        if not is_nothing(self.waiting_spread_ratio):
+            square = square + (self.waiting_spread_ratio * shares.waiting) ** 2
+        return sqrt(square)
 
 
 #: What constants of engines and hardware decide how long it takes.

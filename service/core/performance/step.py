@@ -8,7 +8,15 @@ from typing import NamedTuple
 from numpy import ndarray
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, Truth, everywhere, maximum, minimum
+from service.core.elementwise import (
+    Number,
+    Truth,
+    is_nothing,
+    maximum,
+    minimum,
+    positive,
+    total,
+)
 from service.core.lightweight import lightweight
 from service.core.performance.attended import AttentionWork
 from service.core.performance.calibration import (
@@ -129,19 +137,18 @@ class RankSteps:
         ):
             if not costs:
                 continue
-            some: Truth = rows > 0
-            always = everywhere(some)
+            always = positive(rows)
             padded = padded_rows(rows, 1.0, self.tile_rows)
             for padded_row_s, weights_s, row_s, widened_s in costs:
-                read_s = weights_s if always else weights_s * some
-                if not isinstance(widened_s, float) or widened_s:
+                read_s = weights_s if always else weights_s * (rows > 0)
+                if not is_nothing(widened_s):
                     # Read and written in 16 bit first, and read from there by the product.
                     many: Truth = rows >= self.widened_from_rows
                     memory_s = memory_s + (weights_s + widened_s) * many
                     read_s = read_s + (widened_s - weights_s) * many
                     memory_bytes = memory_bytes + 2.0 * widened_s * many * self.bytes_per_s
                 operators.append((padded_row_s * padded, read_s + row_s * rows))
-            weights_bytes = sizes.weights_bytes if always else sizes.weights_bytes * some
+            weights_bytes = sizes.weights_bytes if always else sizes.weights_bytes * (rows > 0)
             memory_bytes = memory_bytes + (weights_bytes + sizes.row_bytes * rows)
         # Products of experts that are issued one by one.
         apart_s: Number = 0.0
@@ -171,16 +178,12 @@ class RankSteps:
             if not self.fused:
                 memory_s = memory_s + scores_s * pairs
                 memory_bytes = memory_bytes + scores_bytes * pairs
-        compute_s: Number = 0.0
+        compute_s = total([one_s for one_s, _ in operators])
+        memory_s = memory_s + total([one_s for _, one_s in operators])
         # Of operators whose arithmetic takes longer: that, and their memory time.
-        longer_s: Number = 0.0
-        beside_s: Number = 0.0
-        for item_compute_s, item_memory_s in operators:
-            bound: Truth = item_compute_s >= item_memory_s
-            longer_s = longer_s + bound * item_compute_s
-            beside_s = beside_s + bound * item_memory_s
-            compute_s = compute_s + item_compute_s
-            memory_s = memory_s + item_memory_s
+        bound = [(one_s >= other_s, one_s, other_s) for one_s, other_s in operators]
+        longer_s = total([is_bound * one_s for is_bound, one_s, _ in bound])
+        beside_s = total([is_bound * one_s for is_bound, _, one_s in bound])
         compute_bound_s = longer_s + self.exposed_ratio * beside_s
         work_s = (
             compute_bound_s + (memory_s - beside_s) + self.exposed_ratio * (compute_s - longer_s)
@@ -190,16 +193,16 @@ class RankSteps:
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
-        elif not isinstance(self.issued_s, float) or self.issued_s:
+        elif not is_nothing(self.issued_s):
             issued: Truth = True if self.eager else load.prefill_tokens > 0
             # No step is over before its last kernel is issued.
             left_s = self.issued_s - self.layers_s - work_s - interconnect_s
             overhead_s = overhead_s + maximum(left_s, 0.0) * issued
         if self.experts:
             overhead_s = overhead_s + apart_s * (load.prefill_tokens > 0)
-        if not isinstance(self.prompts_s, float) or self.prompts_s:
+        if not is_nothing(self.prompts_s):
             overhead_s = overhead_s + self.prompts_s * (load.prefill_tokens > 0)
-        if not isinstance(self.told_s, float) or self.told_s:
+        if not is_nothing(self.told_s):
             # The server's process falls behind where steps are shorter than it takes to tell them.
             overhead_s = maximum(overhead_s, self.told_s * sequences - work_s - interconnect_s)
         return StepTime(

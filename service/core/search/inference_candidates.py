@@ -129,7 +129,7 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
     estimate, energy = batch.estimate, batch.energy
     memory, latency = estimate.memory, estimate.latency
     tiers, made = estimate.tiers, energy.tiers_kgco2e
-    fitting, spilled = memory.max_concurrency.value, estimate.spilled
+    fitting, spilled = memory.sequences_that_fit, estimate.spilled
     room = batch.concurrency_per_replica <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
     fits = (room & np.asarray(memory.fits) & np.asarray(estimate.fits)) | np.asarray(spilled)
     headroom = memory.headroom_bytes.value / memory.capacity_bytes

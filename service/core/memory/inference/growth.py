@@ -83,14 +83,17 @@ class LengthsRoom:
     step_bytes_per_pair: Number
 
 
-def max_concurrency(memory: InferenceMemory) -> Interval:
-    """Sequences of the workload's shape that every stage has room for, over all replicas [-]."""
+def sequences_that_fit(memory: InferenceMemory, *ends: str) -> list[Number]:
+    """Sequences of the workload's shape that every stage has room for, over all replicas [-].
+
+    One figure for each of the ``ends`` of the room's interval: its "value", "low" or "high".
+    """
     replicas, rooms = memory.deployment.parallelism.data, _of_stages(memory, rooms_of_sequences)
 
     def most(end: str) -> Number:
         return replicas * floor(_least(rooms, lambda way: _sequences(way, end)))
 
-    return Interval(most("value"), most("low"), most("high"))
+    return [most(end) for end in ends]
 
 
 def deciding_sequences(memory: InferenceMemory) -> SequencesRoom:

@@ -33,9 +33,9 @@ from service.core.memory.inference.growth import (
     SequencesRoom,
     deciding_sequences,
     deciding_stretch,
-    max_concurrency,
     max_context_tokens,
     sampled_sequences,
+    sequences_that_fit,
     step_tokens,
 )
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
@@ -132,9 +132,14 @@ class InferenceMemory:
         return uncertain_room(self.kv_cache_budget_bytes, self.engine.size_log_sigma)
 
     @computed_once
-    def max_concurrency(self) -> Interval:
+    def sequences_that_fit(self) -> Number:
         """Sequences of the workload's shape that there is room for, over all replicas [-]."""
-        return max_concurrency(self)
+        return sequences_that_fit(self, "value")[0]
+
+    @computed_once
+    def max_concurrency(self) -> Interval:
+        """The same with its interval [-]."""
+        return Interval(self.sequences_that_fit, *sequences_that_fit(self, "low", "high"))
 
     @computed_once
     def max_context_tokens(self) -> Interval:

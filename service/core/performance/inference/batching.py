@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.core.elementwise import Number, maximum, minimum, where
+from service.core.elementwise import Number, is_nothing, maximum, minimum, where
 from service.core.lightweight import lightweight
 from service.core.performance.inference.replica import Mix, Replica
 from service.core.performance.steps import StepTime
@@ -101,17 +101,25 @@ def closed_loop(
     most = 1.0 / (base_s / most_prompts + taken_s)
     # Those that fit in one step do not wait for each other.
     fitting = maximum(mix.fitting_prompts, 1.0)
-    step_s, ttft_s, met_prompts = base_s, own_s, prompts
-    queued = rate = 0.0 * taken_s
+    step_s, met_prompts = base_s, prompts
+    # Until its prompt is computed, the step under way left out; and that included.
+    computed_s = ttft_s = own_s
+    queued: Number = 0.0
+    rate: Number = 0.0
+    half_busy = 0.5 * busy
+    met_steps = half_busy + later
     for _ in range(_PASSES):
         # Each step ends as many requests as it takes prompts.
         met_prompts = prompts
         step_s = base_s + others_s * met_prompts
-        # Of the prompt under way, half is left on average.
-        queued = apart * rate * maximum(ttft_s - 0.5 * own_s, 0.0) / fitting
-        ttft_s = own_s + others_s * queued + 0.5 * busy * step_s
-        rate = minimum(sequences / (ttft_s + later * step_s), most)
+        if not is_nothing(apart):
+            # Of the prompt under way, half is left on average.
+            queued = apart * rate * maximum(ttft_s - 0.5 * own_s, 0.0) / fitting
+            computed_s = own_s + others_s * queued
+            ttft_s = computed_s + half_busy * step_s
+        rate = minimum(sequences / (computed_s + met_steps * step_s), most)
         prompts = minimum(rate * step_s, most_prompts)
+    ttft_s = computed_s + half_busy * step_s
     # Where steps have no time for more, what is left over makes steps full, and then prompts wait.
     backlog_s = maximum(sequences / rate - later * step_s - ttft_s, 0.0)
     fullest_s = base_s + taken_s * most_prompts
@@ -133,7 +141,7 @@ def closed_loop(
         ttft_parts_s={
             "own_prompt": own_s,
             "earlier_prompts": others_s * queued,
-            "step_under_way": 0.5 * busy * step_s,
+            "step_under_way": half_busy * step_s,
             "backlog": waiting_s,
         },
         mix=mix,
@@ -156,9 +164,10 @@ def companions(replica: Replica, sequences: Number) -> tuple[Number, Number]:
     requests = replica.requests
     fitting = replica.encodable(replica.chunk_tokens / requests.new_input_tokens)
     group = maximum(minimum(sequences, fitting), 1.0)
-    spread_steps = (
-        maximum(requests.output_spread.square_ratio - 1.0, 0.0) ** 0.5 * requests.output_tokens
-    )
+    spread_ratio = maximum(requests.output_spread.square_ratio - 1.0, 0.0) ** 0.5
+    if is_nothing(spread_ratio):
+        return group, 0.0
+    spread_steps = spread_ratio * requests.output_tokens
     kept = 1.0 / (1.0 + spread_steps)
     return 1.0 + (group - 1.0) * kept, 1.0 - kept
 

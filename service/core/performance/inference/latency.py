@@ -22,10 +22,10 @@ from service.core.performance.inference.disaggregation import (
     pooled_open_load,
 )
 from service.core.performance.inference.load_ends import LoadEnds, without_end
-from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, fullest, open_load
+from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, open_load
 from service.core.performance.inference.phases import Phase, phase
 from service.core.performance.inference.pools import disaggregated_pools
-from service.core.performance.inference.replica import Mix, Replica, Requests
+from service.core.performance.inference.replica import FullReplica, Mix, Replica, Requests
 from service.core.performance.inference.speculation import Drafting
 from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
@@ -40,20 +40,16 @@ from service.core.performance.work import rank_work
 class InferenceLatency:
     """What users of a deployment see, and why. Times [s], rates [1/s].
 
-    All follows from what ``replica`` carries, and from rates over all replicas:
-    ``saturation_per_s`` is the highest, ``closed_limit_per_s`` bounds those of a fixed number of
-    requests in flight. ``full`` are the steps of a replica with all slots taken, ``pools`` stand in
-    its place where prompts and decoding are apart. ``average`` is the call of average context,
-    where those of a task differ.
+    All follows from what ``replica`` carries, and what it would with all slots taken, ``filled``;
+    ``pools`` stand in place of that where prompts and decoding are apart. ``average`` is the call
+    of average context, where those of a task differ.
     """
 
     deployment: Deployment
     workload: InferenceWorkload
     calibration: PerformanceCalibration
     replica: ReplicaLoad
-    saturation_per_s: Number
-    closed_limit_per_s: Number
-    full: Mix | None = None
+    filled: FullReplica | None = None
     pools: Pools | None = None
     average: InferenceLatency | None = None
 
@@ -61,6 +57,18 @@ class InferenceLatency:
     def state(self) -> SteadyState:
         """The replica in steady state."""
         return self.replica.state
+
+    @property
+    def full(self) -> Mix | None:
+        """Steps of a replica with all slots taken; None where prompts and decoding are apart."""
+        return None if self.filled is None else self.filled.mix
+
+    @computed_once
+    def saturation_per_s(self) -> Number:
+        """The highest rate, over all replicas [1/s]."""
+        if self.filled is not None:
+            return maximum(self.filled.requests_per_s, self.state.requests_per_s) * self.replicas
+        return inf if self.pools is None else self.pools.saturation_per_s
 
     @property
     def load(self) -> OpenLoad | None:
@@ -105,7 +113,9 @@ class InferenceLatency:
     @property
     def limit_requests_per_s(self) -> Number | None:
         """What bounds the rate where requests are always in flight; None for other loads [1/s]."""
-        return self.closed_limit_per_s if self.load is None and self.burst is None else None
+        if self.load is not None or self.burst is not None:
+            return None
+        return self.saturation_per_s if self.pools is None else self.pools.closed_limit_per_s
 
     @property
     def memory_bandwidth_bytes_per_s(self) -> Number:
@@ -284,10 +294,10 @@ def inference_latency(
     if serving.disaggregation is not None:
         return _disaggregated(deployment, workload, serving, replica, float(slots))
     prefill = replica.prefill()
+    filled = FullReplica(replica, slots, prefill)
     load: ReplicaLoad
     if workload.arrivals == "at_once" and workload.requests_per_s is None:
         load = burst_load(replica, slots, workload.concurrency / replicas, prefill)
-        full, full_per_s = fullest(replica, slots, prefill)
     elif workload.requests_per_s is None:
         concurrency_per_replica = workload.concurrency / replicas
         running_sequences = maximum(minimum(concurrency_per_replica, slots), 1.0)
@@ -306,15 +316,9 @@ def inference_latency(
             mean_ttft_s=state.ttft_s + wait_s,
             ttft_parts_s={**state.ttft_parts_s, "free_slot": wait_s},
         )
-        full, full_per_s = fullest(replica, slots, prefill)
     else:
-        full, full_per_s = fullest(replica, slots, prefill)
-        rate = workload.requests_per_s / replicas
-        load = open_load(replica, slots, rate, prefill, full, full_per_s)
-    saturation_per_s = maximum(full_per_s, load.state.requests_per_s) * replicas
-    return InferenceLatency(
-        deployment, workload, calibration, load, saturation_per_s, saturation_per_s, full=full
-    )
+        load = open_load(filled, workload.requests_per_s / replicas)
+    return InferenceLatency(deployment, workload, calibration, load, filled=filled)
 
 
 def new_input_tokens(workload: InferenceWorkload) -> Number:
@@ -394,10 +398,7 @@ def _disaggregated(
         )
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
-    limits_per_s = pools.saturation_per_s, pools.closed_limit_per_s
-    return InferenceLatency(
-        deployment, workload, replica.calibration, load, *limits_per_s, pools=pools
-    )
+    return InferenceLatency(deployment, workload, replica.calibration, load, pools=pools)
 
 
 def time_shares(state: SteadyState, later_tokens: Number) -> dict[str, TimeShares]:

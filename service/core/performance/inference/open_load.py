@@ -25,7 +25,7 @@ from service.core.performance.inference.queueing import (
     prompt_queue,
     slot_queue,
 )
-from service.core.performance.inference.replica import Mix, Replica
+from service.core.performance.inference.replica import FullReplica, Mix, Replica
 from service.core.performance.steps import StepTime
 
 #: Steps of the search for the prompts that a step takes, which ends sooner for single figures.
@@ -156,35 +156,15 @@ class _Decoding:
         return maximum(minimum(self.least_s + found, self.most_s), self.least_s)
 
 
-def fullest(replica: Replica, slots: Number, prefill: StepTime) -> tuple[Mix, Number]:
-    """Steps of a replica with all slots taken and more waiting, and the rate then [1/s]."""
-    prompts = replica.fullest_prompts(slots)
-    mix = replica.mix(prompts, prompts * replica.requests.later_tokens, prefill)
-    return mix, replica.parallelism.pipeline * prompts / mix.step_s
-
-
-def open_load(
-    replica: Replica,
-    slots: Number,
-    requests_per_s: Number,
-    prefill: StepTime,
-    full: Mix,
-    saturation_per_s: Number,
-) -> OpenLoad:
+def open_load(full: FullReplica, requests_per_s: Number) -> OpenLoad:
     """Find the number in flight that a request rate leads to, and the latencies there.
 
     Parameters
     ----------
-    replica
-        What runs which requests.
-    slots
-        Most sequences it can run [-].
+    full
+        What runs which requests, with all slots taken.
     requests_per_s
         Poisson arrivals at this replica [1/s].
-    prefill
-        A step of a prompt's chunk alone.
-    full, saturation_per_s
-        Steps with all slots taken, and the rate then [1/s], as of :func:`fullest`.
 
     References
     ----------
@@ -193,56 +173,39 @@ def open_load(
     Queueing Systems II, 1976, section 4.4 (processor sharing: the number in flight varies by
     1/(1−p) more than a Poisson count where steps grow with it).
     """
-    utilisation = requests_per_s / saturation_per_s
-    stages = replica.parallelism.pipeline
+    utilisation = requests_per_s / full.requests_per_s
+    stages = full.replica.parallelism.pipeline
     # Beyond saturation the steps are those of a full replica.
-    rate = minimum(utilisation, HIGHEST_UTILISATION) * saturation_per_s / stages
-    mix = _mix_at(replica, full, rate, prefill)
-    return _loaded(replica, slots, requests_per_s, rate, mix, prefill, full, saturation_per_s)
+    rate = minimum(utilisation, HIGHEST_UTILISATION) * full.requests_per_s / stages
+    return _loaded(full, requests_per_s, rate, _mix_at(full, rate))
 
 
-def load_of_steps(
-    replica: Replica,
-    slots: Number,
-    prompts: Number,
-    prefill: StepTime,
-    full: Mix,
-    saturation_per_s: Number,
-) -> OpenLoad:
+def load_of_steps(full: FullReplica, prompts: Number) -> OpenLoad:
     """The load under the very rate at which steps take so many prompts on average.
 
     Unlike :func:`open_load`, which has to look for that number, it is known at once.
 
     Parameters
     ----------
-    replica, slots, prefill, full, saturation_per_s
+    full
         As there.
     prompts
         Above zero, and at most those of full steps [-].
     """
-    mix = replica.mix(prompts, full.decoding, prefill)
+    mix = full.replica.mix(prompts, full.mix.decoding, full.prefill)
     rate = prompts / mix.step_s
-    requests_per_s = rate * replica.parallelism.pipeline
-    return _loaded(replica, slots, requests_per_s, rate, mix, prefill, full, saturation_per_s)
+    return _loaded(full, rate * full.replica.parallelism.pipeline, rate, mix)
 
 
-def _loaded(
-    replica: Replica,
-    slots: Number,
-    requests_per_s: Number,
-    rate: Number,
-    mix: Mix,
-    prefill: StepTime,
-    full: Mix,
-    saturation_per_s: Number,
-) -> OpenLoad:
+def _loaded(full: FullReplica, requests_per_s: Number, rate: Number, mix: Mix) -> OpenLoad:
     """The load of a replica whose steps are known, at ``rate`` below saturation per stage."""
+    replica, prefill, saturation_per_s = full.replica, full.prefill, full.requests_per_s
     utilisation = requests_per_s / saturation_per_s
     saturated = utilisation >= 1.0
     stages, later = replica.parallelism.pipeline, replica.requests.later_tokens
-    longer = _lengthening(mix, full)
+    longer = _lengthening(mix, full.mix)
     waits = _waits(replica, mix, prefill, rate, longer)
-    each = _decoding(replica, mix, full, waits, rate, longer)
+    each = _decoding(replica, mix, full.mix, waits, rate, longer)
     decoding = rate * later * each.mean_s
     waiting_s = waits.own_s + waits.before_queue_s + waits.queue.mean_wait_s
     in_flight = (decoding + rate * waiting_s) * stages
@@ -250,7 +213,7 @@ def _loaded(
     slot = slot_queue(
         in_flight,
         in_flight / (1.0 - longer),
-        slots,
+        full.slots,
         saturation_per_s,
         minimum(utilisation, HIGHEST_UTILISATION),
         replica.requests.output_spread.square_ratio,
@@ -258,7 +221,7 @@ def _loaded(
     # A single token has none after it; what one would take is told.
     tpot_s = where(
         later > 0,
-        where(saturated, maximum(full.step_s, each.mean_s), each.mean_s),
+        where(saturated, maximum(full.mix.step_s, each.mean_s), each.mean_s),
         mix.decode.total_s,
     )
     # Beyond saturation the queue grows without end.
@@ -289,7 +252,7 @@ def _loaded(
     queued = requests_per_s * (waits.queue.mean_wait_s + slot.mean_wait_s)
     return OpenLoad(
         state=state,
-        running_sequences=minimum(running, slots),
+        running_sequences=minimum(running, full.slots),
         waiting_requests=where(saturated, inf, queued),
         busy_ratio=where(saturated, 1.0, waits.busy_ratio),
         requests_per_s=minimum(requests_per_s, saturation_per_s),
@@ -301,13 +264,11 @@ def _loaded(
         mean_ttft_s=waiting_s + slot.mean_wait_s,
         ttft_parts_s=parts,
         times=partial(_percentiles, replica, mix, waits, slot, each, saturated),
-        at_utilisation=lambda ratio: open_load(
-            replica, slots, ratio * saturation_per_s, prefill, full, saturation_per_s
-        ),
+        at_utilisation=lambda ratio: open_load(full, ratio * saturation_per_s),
     )
 
 
-def _mix_at(replica: Replica, full: Mix, rate: Number, prefill: StepTime) -> Mix:
+def _mix_at(full: FullReplica, rate: Number) -> Mix:
     """Steps of a stage at which so many prompts come, below saturation.
 
     What a step takes grows with the prompts that come during it; the search keeps a bracket around
@@ -315,14 +276,14 @@ def _mix_at(replica: Replica, full: Mix, rate: Number, prefill: StepTime) -> Mix
     """
 
     def excess(prompts: Number) -> tuple[Mix, Number]:
-        mix = replica.mix(prompts, full.decoding, prefill)
+        mix = full.replica.mix(prompts, full.mix.decoding, full.prefill)
         return mix, prompts - rate * mix.step_s
 
-    low: Number = full.prompts * _NONE
-    high = full.prompts
+    low: Number = full.mix.prompts * _NONE
+    high = full.mix.prompts
     mix, below = excess(low)
     found: Number = below
-    above = high - rate * full.step_s
+    above = high - rate * full.mix.step_s
     side: Number = 0.0 * high
     for _ in range(_STEPS):
         width = maximum(above - below, _NONE * high)

@@ -12,7 +12,7 @@ from math import ceil
 from service.core.deployment import NO_SPREAD, LengthSpread, Parallelism
 from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
 from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
-from service.core.lightweight import lightweight
+from service.core.lightweight import computed_once, lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
 from service.core.performance.release_kernels import PARTS_UNDER_WAY, PENDING_LAUNCHES
@@ -280,6 +280,30 @@ class Replica:
         if self.encoder is None:
             return step
         return step.followed_by(self.encoder, load.prefill_tokens / self.requests.new_input_tokens)
+
+
+@lightweight
+class FullReplica:
+    """A replica with all slots taken and more requests waiting, worked out when it is asked for.
+
+    ``prefill`` is a step of a prompt's chunk alone.
+    """
+
+    replica: Replica
+    slots: Number
+    prefill: StepTime
+
+    @computed_once
+    def mix(self) -> Mix:
+        """Its steps."""
+        replica = self.replica
+        prompts = replica.fullest_prompts(self.slots)
+        return replica.mix(prompts, prompts * replica.requests.later_tokens, self.prefill)
+
+    @computed_once
+    def requests_per_s(self) -> Number:
+        """The rate at which it saturates [1/s]."""
+        return self.replica.parallelism.pipeline * self.mix.prompts / self.mix.step_s
 
 
 def _parts(
