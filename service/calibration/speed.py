@@ -67,7 +67,13 @@ _KNOWN = (
     *("widened_from_rows", "rereads_heads", "rereads_by_sequence"),
     *("weight_only", "unrouted_below_bits"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio"),
-    *("loops_experts", "vector_attention", "loaded_bits", "loading_lane_count"),
+    *(
+        "loops_experts",
+        "multiplies_integers",
+        "vector_attention",
+        "loaded_bits",
+        "loading_lane_count",
+    ),
 )
 #: What a workload may differ in, for rows to be computed at once.
 _LOADS = ("input_tokens", "output_tokens", "concurrency", "requests_per_s", "prefix_cached_ratio")

@@ -178,7 +178,8 @@ class Engine:
     then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
     what is ``usual`` for it, has kernels for weights in ``formats`` except what it ``lacks``, holds
     its cache in ``caches``, in ``usual_caches`` for some formats of weights where nobody says, and
-    trains by ``recipes``.
+    trains by ``recipes``. Checkpoints in some formats are taken in ``usual_weights`` where nobody
+    says.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Processors of the host compute ``experts_on_host``. Copies of those
     that ``shares_experts`` may hold each expert once among them. Those that are ``preallocating``
@@ -201,6 +202,7 @@ class Engine:
     lacks: tuple[Lack, ...] = ()
     caches: FormatList = ANY_FORMAT
     usual_caches: Mapping[str, str] = field(default_factory=dict)
+    usual_weights: Mapping[str, str] = field(default_factory=dict)
     recipes: Recipes = field(default_factory=Recipes)
     divides_layers: bool = False
     experts_on_host: bool = False

@@ -39,6 +39,7 @@ from service.core.performance.release_kernels import (
     is_weight_only,
     loaded_reads,
     loops_experts,
+    multiplies_integers,
     prompt_layer_kernel_count,
     rereads_heads,
     stepwise_states,
@@ -198,6 +199,7 @@ def _calibration(
     loaded_bits, loading_lane_count = loaded_reads(like, family)
     figures |= {"loaded_bits": exact(loaded_bits), "loading_lane_count": exact(loading_lane_count)}
     figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(like, family, backend))
+    figures["multiplies_integers"] = exact(multiplies_integers(like, family, backend))
     figures["loops_experts"] = exact(loops_experts(like, family, backend))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
     figures["weight_only"] = exact(is_weight_only(like))

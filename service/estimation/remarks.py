@@ -114,6 +114,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "peak_unknown": ("speed", "precision.weights"),
     "power_unknown": ("energy", "accelerator"),
     "precision_not_native": ("precision.weights", "precision"),
+    "usual_file": ("precision.weights", "precision"),
     "prediction_layers_left_out": ("weights_bytes", "model"),
     "always_in_use": ("cost.owned", "cost", "accelerator"),
     "bought_together": ("cost.owned", "accelerator"),

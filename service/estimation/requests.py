@@ -73,7 +73,8 @@ class PrecisionRequest(Request):
 
     weights: FormatName | None = Field(None, examples=["bf16"])
     """Format of the weights; if null, the format of the checkpoint, which engines made for serving
-    load in 16 bit where it has 32."""
+    load in 16 bit where it has 32. llama.cpp, Ollama and LM Studio take gguf-q4_k_m of a model that
+    writes, as they do unless told otherwise."""
     kv_cache: FormatName | None = None
     """Format of the KV cache; bf16 if null."""
     activations: FormatName | None = None

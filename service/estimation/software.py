@@ -455,6 +455,15 @@ def serving_pointer(asked: ServingRequest, accelerator: str = "/accelerator") ->
     return accelerator if asked.engine is None else _ENGINE
 
 
+def usual_file(
+    asked: PrecisionRequest, architecture: ModelArchitecture, engine: Engine
+) -> str | None:
+    """Format of the file that an engine takes of a model where nobody says; None if its own."""
+    if asked.weights is not None or not architecture.generates:
+        return None
+    return engine.usual_weights.get(weights_format(asked, architecture).listed_id)
+
+
 def loaded_precision(
     asked: PrecisionRequest,
     architecture: ModelArchitecture,
@@ -463,7 +472,8 @@ def loaded_precision(
 ) -> PrecisionRequest:
     """Formats as asked for, and as engines load them where nobody says.
 
-    Those made for serving load 32-bit checkpoints in 16 bit, and some narrow caches with weights.
+    Those made for serving load 32-bit checkpoints in 16 bit, some narrow caches with weights, and
+    those that read GGUF files take the usual one of a model that writes.
 
     References
     ----------
@@ -473,6 +483,9 @@ def loaded_precision(
     compiled = engine.classes.get("inference") == "compiled"
     if asked.weights is None and architecture.native_format == "fp32" and compiled:
         asked = asked.model_copy(update={"weights": "fp16"})
+    file = usual_file(asked, architecture, engine)
+    if file is not None:
+        asked = asked.model_copy(update={"weights": file})
     cache = engine.usual_caches.get(weights_format(asked, architecture).id)
     if asked.kv_cache is None and cache is not None:
         asked = asked.model_copy(update={"kv_cache": cache})

@@ -170,17 +170,46 @@ def test_caches_of_engines_are_formats_that_exist(packaged_snapshot):
     assert set(listed) <= set(NUMBER_FORMATS), set(listed) - set(NUMBER_FORMATS)
 
 
-@pytest.mark.parametrize("weights", ["mxfp4", None])
-def test_a_checkpoint_that_departs_from_a_format_is_read_as_that(packaged_snapshot, weights):
+@pytest.mark.parametrize(("engine", "weights"), [("llama.cpp", "mxfp4"), ("ollama", None)])
+def test_a_checkpoint_that_departs_from_a_format_is_read_as_that(
+    packaged_snapshot, engine, weights
+):
     asked_for = LatencyInferenceRequest(
         model="openai/gpt-oss-20b",
         accelerator="amd-ryzen-ai-max-395-128gb",
         precision={"weights": weights},
-        serving={"engine": "llama.cpp"},
+        serving={"engine": engine},
     )
     resolved = resolve_deployment(asked_for, packaged_snapshot, Problems())
     assert resolved.deployment.precision.weights.listed_id == "mxfp4"
     assert resolved.deployment.precision.weights.id == "mxfp4-checkpoint"
+
+
+@pytest.mark.parametrize(
+    ("engine", "model", "file"),
+    [
+        ("ollama", "meta-llama/Llama-3.1-8B", "gguf-q4_k_m"),
+        ("llama.cpp", "deepseek-ai/DeepSeek-V3", "gguf-q4_k_m"),
+        ("lm-studio", "openai/gpt-oss-120b", "gguf-mxfp4"),
+        # A model that embeds, and an engine that loads checkpoints.
+        ("llama.cpp", "BAAI/bge-m3", None),
+        ("vllm", "meta-llama/Llama-3.1-8B", None),
+    ],
+)
+def test_engines_of_files_take_the_usual_one_where_nobody_says(
+    packaged_snapshot, engine, model, file
+):
+    asked_for = {"model": model, "accelerator": "h100-sxm", "serving": {"engine": engine}}
+    answer = inference_latency_answer(
+        LatencyInferenceRequest.model_validate(asked_for), packaged_snapshot
+    )
+    told = [one["message"] for one in answer["warnings"] if one["code"] == "usual_file"]
+    if file is None:
+        assert not told
+        assert not answer["deployment"]["precision"]["weights"].startswith("gguf-")
+    else:
+        assert answer["deployment"]["precision"]["weights"] == file
+        assert file in told[0]
 
 
 def test_a_width_without_a_layout_is_read_by_every_engine(packaged_snapshot):

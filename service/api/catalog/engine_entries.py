@@ -83,6 +83,9 @@ class EngineFormats(Stated):
     """What weights an engine reads."""
 
     formats: list[str]
+    usual: NotRequired[dict[str, str]]
+    """What they are where nobody says, by formats of checkpoints; as the checkpoint for others."""
+    usual_source: NotRequired[str]
     source: str
 
 

@@ -250,12 +250,15 @@ def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
     names: dict[str, str] = {}
     for entry_id, document in documents.get("engines", {}).items():
         generations = document.get("generations")
-        for part in ("runs_on", "reads", "trains"):
+        for part, name in (
+            *((part, "source") for part in ("runs_on", "reads", "trains")),
+            ("reads", "usual_source"),
+        ):
             stated = document.get(part)
-            source = stated.get("source") if isinstance(stated, Mapping) else None
+            source = stated.get(name) if isinstance(stated, Mapping) else None
             if source is not None and source not in sources:
                 detail = f"no source {source!r:.80}"
-                yield CatalogError("engines", entry_id, f"/{part}/source", detail)
+                yield CatalogError("engines", entry_id, f"/{part}/{name}", detail)
         for pointer, source in (
             *_sources_of_defaults(document),
             *_sources_of_lacks(document),

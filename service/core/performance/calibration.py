@@ -121,7 +121,8 @@ class EngineOverhead:
     ``ranks_s`` each, and a step with prompts starts by another program or path in ``prompts_s``.
     Decoding attends to ``bucket_ratio`` times as many tokens as there are. All experts of
     ``batched_expert_models`` multiply all tokens in one product each, where weights have 16 bits;
-    states of ``stepwise_state_models`` are carried on operation by operation.
+    states of ``stepwise_state_models`` are carried on operation by operation. One that
+    ``multiplies_integers`` quantises activations to meet weights in few bits as integers of 8.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -168,6 +169,7 @@ class EngineOverhead:
     cycle_read_bytes: float = field(default=0.0, metadata=FIGURE)
     batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
     stepwise_state_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
+    multiplies_integers: bool = field(default=False, metadata=ALIKE)
 
     @property
     def waited_ratio(self) -> Number:

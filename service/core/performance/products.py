@@ -14,6 +14,11 @@ from service.core.elementwise import Number, exp, maximum, minimum, sqrt
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.host_experts import HostProcessors
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
+from service.core.performance.release_kernels import (
+    SCALED_BLOCK_FLOPS,
+    SCALING_OPERATIONS,
+    SUPER_SCALING_OPERATIONS,
+)
 from service.core.performance.work import MatrixProduct
 
 #: Stands in for no rows at all in divisions.
@@ -223,16 +228,18 @@ def product_rates(
 ) -> tuple[Number, Number]:
     """FLOP/s and bytes/s that products of a kind reach."""
     hardware = calibration.hardware
-    peak, bits = peak_flops_per_s(
-        accelerator, engine_precision(item.matrix_precision, calibration.engine)
-    )
+    integers = _as_integers(item, accelerator, calibration.engine)
+    asked = "int8" if integers else engine_precision(item.matrix_precision, calibration.engine)
+    peak, bits = peak_flops_per_s(accelerator, asked)
     rate = peak * hardware.matrix_ratio[bits]
     power_w, per_joule = accelerator.thermal_design_power_w, hardware.matrix_flops_per_joule
     # A plain infinity limits none of the configurations, so that nothing need be computed.
     if power_w is not None and not (isinstance(per_joule, float) and per_joule == inf):
         # Clocks fall gradually towards what the power allows.
         rate = _slowed(rate, power_w * accelerator.clock_ratio * per_joule * (16.0 / bits))
-    if item.weight_bits < bits and not widened_whole(item, calibration.engine):
+    if integers:
+        rate = _scaled(rate, item, accelerator, hardware.matrix_ratio[32])
+    elif item.weight_bits < bits and not widened_whole(item, calibration.engine):
         rate = rate * hardware.dequantised_ratio
     reached = hardware.memory_ratio
     if item.weight_bits < 16.0:
@@ -250,6 +257,29 @@ def product_rates(
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
     ratio = hardware.expert_ratio * filled
     return rate * ratio, bandwidth * ratio
+
+
+def _as_integers(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> bool:
+    """Whether weights in few bits are multiplied as integers of 8 bit."""
+    narrow = item.weight_bits < 16.0
+    return engine.multiplies_integers and narrow and "int8" in accelerator.peak_flops_per_s
+
+
+def _scaled(
+    flops_per_s: Number, item: MatrixProduct, accelerator: Accelerator, reached_ratio: Number
+) -> Number:
+    """FLOP/s of products of integers whose blocks' sums are scaled in 32 bit.
+
+    Each waits for its sum, and multiprocessors have too few warps to do others' products beside
+    (llama.cpp, mmq.cuh, 2025: one block of 256 threads a multiprocessor).
+    """
+    peak = accelerator.peak_flops_per_s.get("fp32")
+    if peak is None:
+        return flops_per_s
+    operations = SUPER_SCALING_OPERATIONS if item.super_blocks else SCALING_OPERATIONS
+    # A multiplication with an addition is one operation.
+    scaled_per_s = peak / 2.0 * reached_ratio * (SCALED_BLOCK_FLOPS / operations)
+    return 1.0 / (1.0 / flops_per_s + 1.0 / scaled_per_s)
 
 
 def _unpacked_as_read(

@@ -49,6 +49,14 @@ WHOLE_DEQUANTISATIONS = (
         interface="cuda",
     ),
     WholeDequantisation(
+        frozenset({"llama.cpp@2025"}),
+        ("nvidia-volta",),
+        64.0,
+        "llama.cpp, ggml_cuda_should_use_mmq, 2025: MMQ_DP4A_MAX_BATCH_SIZE of 64 rows where there "
+        "are matrix units for 16 bit alone, from which cuBLAS multiplies",
+        interface="cuda",
+    ),
+    WholeDequantisation(
         frozenset({"llama.cpp@2024", "llama.cpp@2025"}),
         ("amd-cdna", "amd-rdna3", "amd-rdna4"),
         64.0,
@@ -135,6 +143,34 @@ VECTOR_ATTENTION = (
     ),
 )
 
+#: Where products of many rows have integers of 8 bit for weights in few bits: activations are
+#: quantised for them, by blocks of 32, and each block's sum is scaled in 32 bit.
+INTEGER_PRODUCTS = (
+    DrivenKernels(
+        frozenset({"llama.cpp@2025"}),
+        ("nvidia-pascal", *(name for name in _TENSOR_CORES if name != "nvidia-volta")),
+        ("cuda",),
+        "llama.cpp, ggml_cuda_should_use_mmq, 2025: all quantised types, on tensor cores from "
+        "Turing on, by __dp4a on Pascal; Volta leaves 64 rows and more to cuBLAS",
+    ),
+    DrivenKernels(
+        frozenset({"llama.cpp@2025"}),
+        ("amd-gcn", "amd-rdna2"),
+        ("hip", "hip-rocblas", "hip-rocwmma", "vulkan", "vulkan-amdvlk"),
+        "llama.cpp, ggml_cuda_should_use_mmq and pull request 12135, 2025: dot products of four "
+        "bytes where there are no matrix units",
+    ),
+)
+#: Operations of 32-bit lanes that scale a block's sum in such a product: a conversion, at half
+#: rate, a multiplication by one scale, and one that adds (llama.cpp, mmq.cuh,
+#: vec_dot_q8_0_q8_1_mma, 2025; NVIDIA, CUDA C++ Programming Guide, 2025, arithmetic throughput).
+SCALING_OPERATIONS = 4.0
+#: The same where blocks of weights have a smallest value, too (vec_dot_q8_1_q8_1_mma).
+SUPER_SCALING_OPERATIONS = 6.0
+#: Operations of matrix units for an element of a block's sum: a multiplication and an addition for
+#: each of 32 (ggml, ``QK8_1``) [FLOP].
+SCALED_BLOCK_FLOPS = 64.0
+
 
 def loops_experts(release: str, family: str, backend: str | None = None) -> bool:
     """Whether a release multiplies experts of prompts one after the other."""
@@ -144,6 +180,11 @@ def loops_experts(release: str, family: str, backend: str | None = None) -> bool
 def attends_on_vectors(release: str, family: str, backend: str | None = None) -> bool:
     """Whether fused attention of a release leaves matrix units alone."""
     return any(one.holds(release, family, backend) for one in VECTOR_ATTENTION)
+
+
+def multiplies_integers(release: str, family: str, backend: str | None = None) -> bool:
+    """Whether a release multiplies weights in few bits as integers of 8 bit."""
+    return any(one.holds(release, family, backend) for one in INTEGER_PRODUCTS)
 
 
 @dataclass(frozen=True, slots=True)

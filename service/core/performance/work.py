@@ -360,7 +360,7 @@ def _product(
     model_type: str = "",
 ) -> MatrixProduct:
     copies, rows, columns = rank_shape(tensor, parallelism, kv_head_count)
-    bits = weights.bits(tensor.tensor_class)
+    bits = weights.tensor_bits(tensor)
     quantised = tensor.tensor_class in weights.quantised_classes
     matrix_precision = weights.matrix_precision if quantised else "bf16"
     routed = moe is not None and tensor.tensor_class is TensorClass.EXPERT

@@ -165,10 +165,13 @@ def _bare(option: Chosen, infrastructure: Infrastructure) -> Chosen:
 
 
 def used_precisions(precisions: Sequence[str], engine: EngineOverhead) -> tuple[str, ...]:
-    """Matrix precisions that are asked for, and what an engine adds halves up in."""
+    """Matrix precisions that are asked for, and what an engine multiplies in their place."""
+    integers = ("int8",) if engine.multiplies_integers else ()
     return tuple(
         dict.fromkeys(
-            used for each in precisions for used in (each, engine_precision(each, engine))
+            used
+            for each in precisions
+            for used in (each, engine_precision(each, engine), *integers)
         )
     )
 

@@ -53,6 +53,7 @@ from service.estimation.software import (
     release_warnings,
     resolve_serving_engine,
     serving_pointer,
+    usual_file,
 )
 from service.estimation.starting import resolve_serving, start_settings
 
@@ -218,6 +219,7 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         setting_warnings=()
         if problems.found
         else (
+            *_file_warnings(asked.precision, precision, used, known.value),
             *_precision_warnings(precision, accelerator.value),
             *lack_warnings(release, precision.weights, used, accelerator.value, snapshot),
             *_setting_warnings(serving, used, release.engine, chosen.runtime),
@@ -226,6 +228,19 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
 
 
 _kept = derived(most=_MOST_KEPT)(_resolved)
+
+
+def _file_warnings(
+    asked: PrecisionRequest, precision: Precision, model: ModelArchitecture, engine: Engine
+) -> Iterator[EstimateWarning]:
+    """What to say where an engine takes another file of a model than its checkpoint."""
+    if usual_file(asked, model, engine) is not None:
+        yield EstimateWarning(
+            "usual_file",
+            f"{engine.name} takes {precision.weights.listed_id} of a model unless told otherwise; "
+            "precision.weights names another format",
+            about="precision.weights",
+        )
 
 
 def _precision_warnings(precision: Precision, accelerator: Accelerator) -> list[EstimateWarning]:

@@ -19,7 +19,7 @@ from service.core.performance.kernels import (
     multiplied_precision,
     peak_flops_per_s,
 )
-from service.core.performance.products import expected_highest, padded_rows
+from service.core.performance.products import expected_highest, padded_rows, product_rates
 from service.core.performance.release_kernels import (
     attends_on_vectors,
     batched_experts,
@@ -27,12 +27,14 @@ from service.core.performance.release_kernels import (
     is_weight_only,
     loaded_reads,
     loops_experts,
+    multiplies_integers,
     prompt_layer_kernel_count,
     rereads_heads,
     stepwise_states,
     unrouted_below_bits,
     widened_from_rows,
 )
+from service.core.performance.work import MatrixProduct
 from tests.core.deployments import CALIBRATION, H100
 
 B200 = replace(
@@ -159,6 +161,47 @@ def test_weights_are_widened_whole_where_the_table_says(release, family, backend
 )
 def test_experts_of_prompts_are_looped_over_where_the_table_says(release, family, backend, looped):
     assert loops_experts(release, family, backend) is looped
+
+
+@pytest.mark.parametrize(
+    ("release", "family", "backend", "integers"),
+    [
+        ("llama.cpp@2024", "nvidia-ada", "cuda", False),
+        ("llama.cpp@2025", "nvidia-ada", None, True),
+        ("llama.cpp@2025", "nvidia-blackwell-gb20x", "cuda", True),
+        ("llama.cpp@2025", "nvidia-ada", "vulkan", False),
+        ("llama.cpp@2025", "nvidia-volta", "cuda", False),
+        ("llama.cpp@2025", "amd-rdna2", "vulkan", True),
+        ("llama.cpp@2025", "amd-rdna3", "vulkan", False),
+        ("vllm@v1", "nvidia-ada", None, False),
+    ],
+)
+def test_weights_are_multiplied_as_integers_where_the_table_says(
+    release, family, backend, integers
+):
+    assert multiplies_integers(release, family, backend) is integers
+
+
+@pytest.mark.parametrize(("super_blocks", "operations"), [(False, 4.0), (True, 6.0)])
+def test_sums_of_integer_products_are_scaled_in_32_bit(super_blocks, operations):
+    engine = replace(CALIBRATION.engine, multiplies_integers=True)
+    calibration = replace(CALIBRATION, engine=engine)
+    card = replace(H100, peak_flops_per_s={"bf16": 1e14, "fp16": 1e14, "int8": 4e14, "fp32": 2e13})
+    item = MatrixProduct(
+        *(1.0, 4096, 4096, 4096.0 * 4096.0 * 4.5 / 8.0, "fp16", 16),
+        weight_bits=4.5,
+        super_blocks=super_blocks,
+    )
+    ratio = CALIBRATION.hardware.matrix_ratio
+    # A block of 32 products takes 64 FLOP of matrix units and these operations of lanes.
+    product_s, scaling_s = 64.0 / (4e14 * ratio[8]), operations / (1e13 * ratio[32])
+    rate, _ = product_rates(item, card, calibration)
+    assert rate == pytest.approx(64.0 / (product_s + scaling_s))
+    # Weights of 16 bits, and cards without such units, are multiplied as before.
+    wide, _ = product_rates(replace(item, weight_bits=16.0), card, calibration)
+    assert wide == product_rates(replace(item, weight_bits=16.0), card, CALIBRATION)[0]
+    old = replace(card, peak_flops_per_s={"bf16": 1e14, "fp16": 1e14, "fp32": 2e13})
+    assert product_rates(item, old, calibration) == product_rates(item, old, CALIBRATION)
 
 
 def test_fused_attention_has_no_matrix_units_where_the_table_says():

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.architecture.config import parse_config
+from service.core.architecture.tensors import TensorClass
 from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
+from service.core.memory.weights import total_model_bytes
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.replica import overlapping_stages
@@ -197,6 +199,19 @@ def test_weights_that_are_widened_whole_move_three_times_for_many_rows():
     assert step(64.0, 33.0).work_s > step(64.0, 0.0).work_s
     # Of many rows, widening is a small part, and the product itself as fast as that of 16 bit.
     assert step(65536.0, 33.0).work_s < step(65536.0, 0.0).work_s
+
+
+@pytest.mark.parametrize("name", ["gguf-q4_0", "gguf-q4_k_m", "gguf-q3_k_l", "gguf-q2_k"])
+def test_a_step_reads_what_files_store_of_each_tensor(name):
+    chosen = deployment(weights=name)
+    architecture, weights = chosen.architecture, chosen.precision.weights
+    work = rank_work(architecture, chosen.precision, Parallelism())
+    read = sum(item.weight_bytes * item.calls for item in work.products)
+    # All but the table of embeddings, of which a token reads a row, and a few vectors.
+    table = architecture.vocab_size * architecture.hidden_size
+    stored = total_model_bytes(architecture, weights)
+    stored -= table * weights.bits(TensorClass.EMBEDDING) / 8.0
+    assert read == pytest.approx(stored, rel=1e-3)
 
 
 def test_matrices_in_few_bits_are_read_at_their_own_share_of_the_bandwidth():
