@@ -28,6 +28,7 @@ from service.estimation.inference.speculation import ResolvedSpeculation, resolv
 from service.estimation.inference.tasks import resolve_task
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.layouts import resolve_parallelism
+from service.estimation.loaded_formats import loaded_precision, usual_file
 from service.estimation.platforms import resolve_placed
 from service.estimation.references import HubModel, InlineAccelerator, InlinePlatform, ModelConfig
 from service.estimation.rejection import FieldError, Rejected
@@ -49,11 +50,9 @@ from service.estimation.software import (
     check_reads,
     check_runs_on,
     lack_warnings,
-    loaded_precision,
     release_warnings,
     resolve_serving_engine,
     serving_pointer,
-    usual_file,
 )
 from service.estimation.starting import resolve_serving, start_settings
 
