@@ -65,7 +65,7 @@ class HardwareEfficiency:
     attention_matrix_ratio: float = field(metadata=FIGURE)
     attention_memory_ratio: float = field(metadata=FIGURE)
     overlap_ratio: float = field(metadata=FIGURE)
-    tile_rows: float = field(metadata=FIGURE)
+    tile_rows: Number = field(metadata=FIGURE)
     expert_ratio: float = field(metadata=FIGURE)
     link_ratio: float = field(metadata=FIGURE)
     prefill_log_sigma: Number = field(metadata=FIGURE)

@@ -83,7 +83,7 @@ class RankSteps:
 
     work: RankWork
     context_ranks: int
-    tile_rows: float
+    tile_rows: Number
     exposed_ratio: Number
     sizes: WorkSizes
     by_token: tuple[ProductCost, ...]

@@ -49,7 +49,8 @@ def test_norms_of_dora_are_taken_on_every_use_of_a_matrix(parts):
     assert 2 * 14 * MATRICES / added[1] == pytest.approx(A100_BYTES_PER_S, rel=0.25)
     once = parts(adapter="dora", activation_checkpointing="none")["elementwise_s"]
     plain = parts(activation_checkpointing="none")["elementwise_s"]
-    assert once - plain == pytest.approx(added[1] / 2)
+    # Beside norms, gradients of the magnitudes are summed once.
+    assert once - plain == pytest.approx(added[1] / 2, rel=1e-3)
 
 
 def test_boft_multiplies_whole_matrices(parts):

@@ -73,7 +73,7 @@ SPEED = (
         "elementwise_s",
         "micro_batches / stages * (moved_bytes * (1 + 0.4 * recomputed_elementwise_ratio)"
         " + dequantised_bytes * (2 + recomputed_layers_ratio)"
-        " + normed_bytes * (1 + recomputed_layers_ratio))"
+        " + normed_bytes * (1 + recomputed_layers_ratio) + gradients_bytes)"
         " / (memory_bandwidth_bytes_per_s * memory_ratio)",
         _RECOMPUTATION,
         "step.elementwise_s",
@@ -84,6 +84,7 @@ SPEED = (
             "step.micro_batch.recomputed_elementwise_ratio",
             "step.micro_batch.dequantised_bytes",
             "step.micro_batch.normed_bytes",
+            "step.micro_batch.gradients_bytes",
             "step.micro_batch.recomputed_layers_ratio",
         ),
     ),

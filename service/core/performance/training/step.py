@@ -6,7 +6,6 @@ recomputed, the pipeline's bubble, messages that do not hide behind computation,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Literal, TypeAlias
@@ -15,60 +14,26 @@ from service.core.architecture.sharding import stage_layers
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
 from service.core.lightweight import lightweight
-from service.core.memory.training.adapters import virtual_tokens
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.spread import TimeShares
-from service.core.performance.step import step_time
-from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.micro_batch import MicroBatchTime, micro_batch_time
 from service.core.performance.training.pipeline import (
     filling_ratio,
     pipeline_wait_s,
     slowest_stage_ratio,
 )
-from service.core.performance.training.recomputation import (
-    RECOMPUTED_ATTENTION,
-    RECOMPUTED_ELEMENTWISE,
-    products_again,
-)
-from service.core.performance.training.scaling import (
-    narrowing_ratio,
-    scaled_products_ratio,
-    scaling_of,
-)
 from service.core.performance.training.traffic import (
     HostRates,
-    context_messages_s,
     data_messages_s,
-    expert_messages_s,
     hideable_ratio,
-    layer_passes,
     offloaded_transfers_s,
     tier_traffic_bytes,
     update_s,
 )
-from service.core.performance.training.work import TrainingWork, by_lanes, training_work
-from service.core.performance.work import RankWork
-
-#: Backward attention beside forward: five matrix products instead of two.
-#: Source: Dao, FlashAttention-2, 2023, section 3.1, https://arxiv.org/abs/2307.08691.
-ATTENTION_BACKWARD = 2.5
-
-#: Share of elementwise traffic that is the forward pass: results are written and read once
-#: forward; backward, results and their gradients are read and gradients written.
-FORWARD_TRAFFIC_RATIO = 0.4
-
-#: Kernels of an adapter beside those of a layer that has none: dropout, two products, scaling and
-#: the sum, beside about 30 of a layer of a plain framework.
-#: Source: Hugging Face PEFT, lora/layer.py, 2024; counted for Llama layers of Transformers.
-_ADAPTER_LAUNCHES = 5.0 / 30.0
-
-#: What the norm of a matrix with its adapter moves of an element in 16 bit: their product is
-#: written, scaled, added to the matrix and read once more.
-#: Source: Hugging Face PEFT, lora/dora.py, 2025 (get_weight_norm).
-_NORM_BYTES = 14.0
+from service.core.performance.training.work import training_work
 
 #: Floating-point operations per parameter and token, forward and backward.
 #: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361.
@@ -207,7 +172,7 @@ def training_step(
     filled = partial(training_work, *model, parallelism.of_layers, structural)
     work = filled()
     state = stage_state(*model, parallelism, structural, 0, wide_tables=False)
-    micro = _micro_batch(deployment, settings, micro_batch, work, filled, calibration)
+    micro = micro_batch_time(deployment, settings, micro_batch, work, filled, calibration)
     steps, stages = settings.gradient_accumulation_steps, parallelism.pipeline
     # A rank computes its stage's share of every micro-batch.
     share = steps / stages
@@ -275,203 +240,6 @@ def training_step(
         slowest_stage_ratio=slowest_ratio,
         filling_ratio=filling,
     )
-
-
-@lightweight
-class MicroBatchTime:
-    """Forward and backward of one micro-batch through all stages, on one rank of each [s].
-
-    ``adapters_ratio`` is the work of adapters over that of a forward pass, ``normed_bytes`` what
-    norms of whole matrices move. ``passes`` are those of products, of which ``recomputed`` ratios
-    come again (``recomputed_layers_ratio`` of those of layers); ``forward`` is one of them.
-    ``sent_s`` is the time of messages, ``experts_s`` of those to and from experts, of which
-    ``exposed_experts_s`` do not hide, ``ring_s`` of keys and values on their way round, ``issue_s``
-    how long the host issues kernels, which counts beyond ``working_s``.
-    """
-
-    matrix_s: Number
-    attention_s: Number
-    elementwise_s: Number
-    recompute_s: Number
-    messages_s: Number
-    hidden_messages_s: Number
-    waiting_s: Number
-    total_s: Number
-    model_flops: Number
-    hardware_flops: Number
-    memory_bytes: Number
-    passes: Number
-    recomputed_products_ratio: Number
-    recomputed_layers_ratio: Number
-    recomputed_attention_ratio: Number
-    recomputed_elementwise_ratio: Number
-    forward_products_s: Number
-    forward_attention_s: Number
-    products_flops: Number
-    attention_flops: Number
-    moved_bytes: Number
-    dequantised_bytes: Number
-    normed_bytes: Number
-    adapters_ratio: Number
-    sent_s: Number
-    experts_s: Number
-    exposed_experts_s: Number
-    ring_s: Number
-    routing_s: Number
-    issue_s: Number
-    working_s: Number
-
-
-def _micro_batch(
-    deployment: Deployment,
-    settings: TrainingSettings,
-    batch: MicroBatch,
-    work: TrainingWork,
-    filled: Callable[[float | None], TrainingWork],
-    calibration: TrainingCalibration,
-) -> MicroBatchTime:
-    parallelism, accelerator = deployment.parallelism, deployment.accelerator
-    tokens = batch.sequences * (batch.tokens + virtual_tokens(settings)) * 1.0
-    span = batch.tokens
-    if settings.packed_document_tokens is not None:
-        span = minimum(settings.packed_document_tokens, span)
-    load = StepLoad(tokens, batch.sequences * 1.0, span / 2.0, 0.0, 0.0)
-
-    def part(chosen: RankWork) -> StepTime:
-        return step_time(chosen, load, accelerator, parallelism, calibration.performance)
-
-    lanes = accelerator.vector_lane_count
-    products, attention = part(work.products), part(work.attention)
-    recipe = scaling_of(work.matrix_precision, settings.scaling)
-    products_s = (
-        products.work_s
-        * by_lanes(lanes, lambda one: filled(one).filled_ratio)
-        * scaled_products_ratio(
-            recipe, work.narrow_ratio, calibration.scaled_sums_ratio, accelerator
-        )
-    )
-    again = settings.activation_checkpointing
-    through = layer_passes(settings)
-    passes = through + (1.0 if settings.method == "full" else 0.0)
-    product_again, attention_again = products_again(settings, work), RECOMPUTED_ATTENTION[again]
-    layers_again = product_again / (1.0 - work.head_ratio)
-    # Adapters multiply for their own gradients as well, a rotation of frozen weights does not.
-    adapters_ratio = (
-        work.adapter_flops_per_token * tokens / parallelism.context * (3.0 + layers_again)
-        + work.rotation_flops * (2.0 + layers_again)
-    ) / products.flops
-    if settings.adapter == "boft" and work.rotation_flops:
-        passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
-    matrix_s = products_s * (passes + product_again + adapters_ratio)
-    wider = work.attention_slowdown(accelerator)
-
-    def attended_s(one: float | None) -> Number:
-        return (attention if one is None else part(filled(one).filled_attention)).work_s
-
-    forward_attention_s = by_lanes(lanes, attended_s) * wider
-    backward = ATTENTION_BACKWARD if settings.trains else 0.0
-    attention_s = forward_attention_s * (1.0 + backward + attention_again)
-
-    here = tokens / parallelism.context
-    bandwidth = (
-        accelerator.memory_bandwidth_bytes_per_s * calibration.performance.hardware.memory_ratio
-    )
-    moved = (
-        work.elementwise_bytes_per_token * here
-        + work.elementwise_bytes_per_pair * here * batch.tokens
-    ) * calibration.elementwise_passes
-    cast_bytes = calibration.cast_bytes * narrowing_ratio(
-        recipe, transposed=settings.method == "full"
-    )
-    narrowed = work.narrowed_elements_per_token * here * cast_bytes
-    moved = (moved + narrowed) * (1.0 if settings.trains else FORWARD_TRAFFIC_RATIO)
-    elementwise_again = RECOMPUTED_ELEMENTWISE[again] * FORWARD_TRAFFIC_RATIO
-    packed = deployment.precision.weights.widened_whole
-    each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
-    dequantised = work.quantised_elements * each_bytes
-    base_passes = through + layers_again
-    normed = work.normed_elements * _NORM_BYTES
-    elementwise_bytes = (
-        moved * (1.0 + elementwise_again)
-        + dequantised * base_passes
-        + normed * (1.0 + layers_again)
-    )
-    recompute_s = (
-        products_s * product_again
-        + forward_attention_s * attention_again
-        + (moved * elementwise_again + (dequantised + normed) * layers_again) / bandwidth
-    )
-
-    routing_s = work.products.routed_layers * calibration.routing_s * (through + layers_again)
-    message_passes = through + (1.0 if again == "full" else 0.0)
-    sent_s = products.interconnect_s * message_passes
-    experts_s = message_passes * expert_messages_s(deployment, settings, work, here, calibration)
-    expert_overlap: Number | None = settings.expert_overlap_ratio
-    if expert_overlap is None:
-        expert_overlap = calibration.tensor_overlap_ratio
-    exposed_experts_s = experts_s * (1.0 - expert_overlap)
-    hidden_s = calibration.tensor_overlap_ratio * sent_s
-    passed_s = context_messages_s(deployment, settings, batch, calibration)
-    exposed_s = maximum(passed_s - attention_s, 0.0)
-    busy_s = (
-        matrix_s
-        + attention_s
-        + elementwise_bytes / bandwidth
-        + routing_s
-        + (sent_s - hidden_s)
-        + exposed_experts_s
-    )
-    attention_passes = 3.0 if settings.trains else 1.0
-    issue_s = _issue_s(settings, work, calibration)
-    issued_late_s = maximum(issue_s - busy_s, 0.0)
-    return MicroBatchTime(
-        matrix_s=matrix_s,
-        attention_s=attention_s,
-        elementwise_s=elementwise_bytes / bandwidth,
-        recompute_s=recompute_s,
-        messages_s=sent_s - hidden_s + exposed_experts_s + exposed_s,
-        hidden_messages_s=hidden_s + (experts_s - exposed_experts_s) + (passed_s - exposed_s),
-        waiting_s=routing_s + issued_late_s,
-        total_s=busy_s + exposed_s + issued_late_s,
-        model_flops=products.flops * passes + attention.flops * attention_passes,
-        hardware_flops=products.flops * (passes + product_again)
-        + attention.flops * (attention_passes + attention_again)
-        + products.flops * adapters_ratio,
-        memory_bytes=products.memory_bytes * (passes + product_again) + elementwise_bytes,
-        passes=passes,
-        recomputed_products_ratio=product_again,
-        recomputed_layers_ratio=layers_again,
-        recomputed_attention_ratio=attention_again,
-        recomputed_elementwise_ratio=RECOMPUTED_ELEMENTWISE[again],
-        forward_products_s=products_s,
-        forward_attention_s=forward_attention_s,
-        products_flops=products.flops,
-        attention_flops=attention.flops,
-        moved_bytes=moved,
-        dequantised_bytes=dequantised,
-        normed_bytes=normed,
-        adapters_ratio=adapters_ratio,
-        sent_s=sent_s,
-        experts_s=experts_s,
-        exposed_experts_s=exposed_experts_s,
-        ring_s=passed_s,
-        routing_s=routing_s,
-        issue_s=issue_s,
-        working_s=busy_s,
-    )
-
-
-def _issue_s(
-    settings: TrainingSettings, work: TrainingWork, calibration: TrainingCalibration
-) -> Number:
-    """Time in which the host issues the kernels of a micro-batch, and gathers sharded weights."""
-    through = layer_passes(settings)
-    passes = through + RECOMPUTED_ELEMENTWISE[settings.activation_checkpointing]
-    launches = 1.0 + _ADAPTER_LAUNCHES * work.adapters_per_layer
-    each: Number = calibration.performance.engine.layer_s * launches * passes
-    if settings.zero_stage == 3:
-        each = each + calibration.sharded_layer_s * through
-    return each * work.products.layers
 
 
 Bottleneck: TypeAlias = Literal[

@@ -11,7 +11,7 @@ from service.core.elementwise import Number, maximum, minimum, where
 from service.core.lightweight import lightweight
 from service.core.memory.training.activations import layer_savings, stored_bytes
 from service.core.memory.training.settings import MicroBatch, Offload, Place, TrainingSettings
-from service.core.memory.training.state import StageState
+from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.collectives import all_to_all, dispatch, link_between, scale_out
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.work import TrainingWork
@@ -213,6 +213,27 @@ def expert_messages_s(
         message = all_to_all(ranks, accelerator, link_ratio, floor_s)
     each_bytes = work.exchanged_bytes_per_token / deployment.parallelism.tensor
     return work.exchanges * (message.fixed_s + message.byte_s * each_bytes * tokens)
+
+
+def summed_gradients_bytes(deployment: Deployment, settings: TrainingSettings) -> float:
+    """What a micro-batch moves to add its gradients of weights to those of others, full depth [B].
+
+    Sums are read and written once, whole on each rank that computes with whole weights, however
+    few sequences a micro-batch has: products that accumulate, and copies that are then divided
+    among ranks, both move at least that. Gradients of adapters alone are few.
+
+    References
+    ----------
+    NVIDIA/Megatron-LM, core/tensor_parallel/layers.py, 2025 (gradient_accumulation_fusion:
+    wgrad_gemm_accum_fp32); Zhao et al., PyTorch FSDP, 2023, section 3.3 (gradients of whole
+    weights are reduced after each micro-batch), https://arxiv.org/abs/2304.11277
+    """
+    if not settings.trains:
+        return 0.0
+    model = deployment.architecture, deployment.precision
+    whole = stage_state(*model, deployment.parallelism.of_layers, settings.structural, 0)
+    each_bytes = settings.gradient_bytes + settings.gradient_sum_bytes
+    return 2.0 * whole.trainable_elements * each_bytes
 
 
 def update_s(
