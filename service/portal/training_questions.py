@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.memory.training.settings import Optimizer, Schedule
+from service.core.memory.training.settings import Checkpointing, Optimizer, Schedule
 from service.estimation.recommendations.requests import Limit
 from service.estimation.recommendations.training.requests import (
     MOST_ACCELERATORS,
@@ -30,12 +30,19 @@ from service.estimation.references import (
 )
 from service.estimation.requests import ParallelismRequest, PrecisionRequest
 from service.estimation.training.requests import (
+    EXAMPLE_TRAINING,
     EstimateTrainingRequest,
     TrainingOffloadRequest,
     TrainingSettingsRequest,
 )
 from service.portal.places import SearchedPlace, searched_regions
-from service.portal.questions import EXAMPLE_PLACE, UNITS, ModelQuestion, query_of
+from service.portal.questions import (
+    EXAMPLE_PLACE,
+    UNITS,
+    ModelQuestion,
+    one_accelerator,
+    query_of,
+)
 
 #: Fields of the form that are settings of training by the same names.
 _SETTINGS = (
@@ -64,7 +71,10 @@ _WANTED = (
 
 
 class TrainingPageRequest(ModelQuestion):
-    """A training run as the form describes it, by the names of the API's links."""
+    """A training run as the form describes it, by the names of the API's links.
+
+    What the form leaves open is as the API leaves it: decided by the framework.
+    """
 
     model: ModelReference = "meta-llama/Llama-3.1-8B"
     accelerator: Reference = "nvidia-h100-sxm-80gb"
@@ -80,13 +90,13 @@ class TrainingPageRequest(ModelQuestion):
     method: Literal["full", "lora", "qlora"] = "full"
     lora_rank: int = Field(16, ge=1, le=8192)
     optimizer: Optimizer = "adamw"
-    zero_stage: int = Field(3, ge=0, le=3)
-    activation_checkpointing: Literal["none", "selective", "selective-operators", "full"] = "full"
+    zero_stage: int | None = Field(None, ge=0, le=3)
+    activation_checkpointing: Checkpointing | None = None
     micro_batch_size: int = Field(1, ge=1, le=65_536)
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
-    pipeline_schedule: Schedule = "1f1b"
-    virtual_stages: int = Field(1, ge=1, le=1_000)
-    sequence_length: int = Field(8192, ge=1, le=100_000_000)
+    pipeline_schedule: Schedule | None = None
+    virtual_stages: int | None = Field(None, ge=1, le=1_000)
+    sequence_length: int = Field(4096, ge=1, le=100_000_000)
     tokens: float = Field(1e10, ge=1.0, le=1e18)
     framework: Reference | None = None
     framework_version: ReleaseText | None = None
@@ -117,7 +127,9 @@ class TrainingPageRequest(ModelQuestion):
     @classmethod
     def _with_an_example(cls, given: Any) -> Any:
         """A page that is asked nothing shows an example, which stands somewhere."""
-        return dict(EXAMPLE_PLACE) if isinstance(given, Mapping) and not given else given
+        if not isinstance(given, Mapping):
+            return given
+        return one_accelerator(given) if given else EXAMPLE_PLACE | EXAMPLE_TRAINING["training"]
 
     @property
     def estimate(self) -> EstimateTrainingRequest:

@@ -23,6 +23,7 @@ from service.portal.figures import COST, Layout, in_unit, litres, power, section
 from service.portal.options import TRAINED_WEIGHT_FORMATS
 from service.portal.places import PLACES, where_searched
 from service.portal.rendering import form, rendered, sources
+from service.portal.settled import AS_THE_FRAMEWORK, settled
 from service.portal.training_questions import LAYOUT, TrainingPageRequest
 from service.portal.views import own_name
 from service.portal.why import why
@@ -103,19 +104,22 @@ _CHOICES: dict[str, dict[str, str]] = {
     },
     "optimizer": {name: optimizer_name(name) for name in get_args(Optimizer)},
     "zero_stage": {
+        "": AS_THE_FRAMEWORK,
         "0": "0: nothing divided",
         "1": "1: optimizer states",
         "2": "2: also gradients",
         "3": "3: also weights (FSDP)",
     },
     "activation_checkpointing": {
+        "": AS_THE_FRAMEWORK,
         "none": "nothing",
         "selective": "attention scores",
         "selective-operators": "every other matrix product",
         "full": "whole layers",
     },
     "pipeline_schedule": {
-        "1f1b": "1F1B (usual)",
+        "": AS_THE_FRAMEWORK,
+        "1f1b": "1F1B",
         "gpipe": "GPipe: all forward first",
         "interleaved": "interleaved",
         "zero-bubble": "zero bubble",
@@ -161,7 +165,8 @@ def training_page(
         reasons={figure.id: why(figure, estimate) for figure in said.figures},
         memory=memory_parts(estimate["memory"]),
         sections=sections(estimate, RUN_FIGURES),
-        grid=_grid(found, snapshot),
+        grid=_grid(found, estimate["deployment"]["training"], snapshot),
+        settled=settled(found, estimate["deployment"]),
         checkpointing=CHECKPOINTING,
         again=_AGAIN,
         searched=where_searched(found.search_in, found.region, snapshot),
@@ -195,7 +200,7 @@ def refused_training_page(
     answer_only: bool = False,
 ) -> str:
     """The page with what was given, and what is wrong with it."""
-    defaults = TrainingPageRequest().model_dump()
+    defaults = {name: field.default for name, field in TrainingPageRequest.model_fields.items()}
     fields = defaults | {name: given[name] for name in defaults if name in given}
     shown = _form(fields, errors, snapshot)
     return rendered("training.html", **shown, answer_only=answer_only, request=None, estimate=None)
@@ -206,23 +211,33 @@ def training_table(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> l
     return table(training_estimate(request.estimate, snapshot))
 
 
-def _grid(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
-    """Memory by ZeRO stage, one row each, and way to recompute, one cell each."""
+def _grid(
+    request: TrainingPageRequest, run: Mapping[str, Any], snapshot: CatalogSnapshot
+) -> list[dict[str, Any]]:
+    """Memory by ZeRO stage, one row each, and way to recompute, one cell each.
+
+    ``run`` are the settings as they were understood, of which one cell is the run that is asked.
+    """
     rows = []
     choices = training_memory_choices(request.estimate, snapshot)
     for stage, cells in groupby(choices, key=lambda choice: choice["zero_stage"]):
-        rows.append({"stage": stage, "cells": [_cell(request, cell) for cell in cells]})
+        rows.append({"stage": stage, "cells": [_cell(request, run, cell) for cell in cells]})
     return rows
 
 
-def _cell(request: TrainingPageRequest, choice: Mapping[str, Any]) -> dict[str, Any]:
+def _cell(
+    request: TrainingPageRequest, run: Mapping[str, Any], choice: Mapping[str, Any]
+) -> dict[str, Any]:
+    memory = choice["memory"]
+    if memory is None:
+        return {"link": ""}
     changed = {name: choice[name] for name in ("zero_stage", "activation_checkpointing")}
-    narrowly = choice["fits"] and choice["fits_certainty"] != "yes"
+    narrowly = memory["fits"] and memory["fits_certainty"] != "yes"
     return {
-        "total": gigabytes(choice["total_bytes"]["value"]),
-        "fits": choice["fits"],
-        "word": "narrowly" if narrowly else "fits" if choice["fits"] else "too large",
-        "asked": all(getattr(request, name) == value for name, value in changed.items()),
+        "total": gigabytes(memory["total_bytes"]["value"]),
+        "fits": memory["fits"],
+        "word": "narrowly" if narrowly else "fits" if memory["fits"] else "too large",
+        "asked": all(run[name] == value for name, value in changed.items()),
         "link": request.link(**changed),
     }
 

@@ -207,11 +207,15 @@ TRAINING = tuple(
     Option((f"--{name.replace('_', '-')}",), kind, text, ("training", name), _TRAINING)
     for name, kind, text in (
         ("method", str, "full, lora or qlora."),
-        ("zero_stage", int, "0, 1, 2 or 3."),
+        ("zero_stage", int, "0, 1, 2 or 3; as the framework does unless stated."),
         ("sequence_length", int, "Tokens per sequence."),
         ("micro_batch_size", int, "Sequences per micro-batch on each data-parallel rank."),
         ("gradient_accumulation_steps", int, "Micro-batches per step."),
-        ("activation_checkpointing", str, "none, selective or full."),
+        (
+            "activation_checkpointing",
+            str,
+            "none, selective, selective-operators or full; as the framework does unless stated.",
+        ),
         ("optimizer", str, "adamw, adamw-8bit, adafactor, lion, muon, …"),
         ("framework", str, "Training framework: id or alias of one in /v1/engines."),
         ("framework_version", str, "Release of the framework: a version or a date."),

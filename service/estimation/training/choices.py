@@ -9,6 +9,7 @@ from service.core.memory.training.memory import training_memory
 from service.core.memory.training.settings import Checkpointing
 from service.estimation.answers import figure
 from service.estimation.learning.deployments import learnt_training
+from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingRequest
 
@@ -19,26 +20,39 @@ CHECKPOINTING: tuple[str, ...] = get_args(Checkpointing)
 def training_memory_choices(
     request: TrainingRequest, snapshot: CatalogSnapshot
 ) -> list[dict[str, Any]]:
-    """Memory per accelerator of a run with each stage and recomputation, all else as asked."""
-    rows = []
-    for stage in ZERO_STAGES:
-        for checkpointing in CHECKPOINTING:
-            training = request.training.model_copy(
-                update={"zero_stage": stage, "activation_checkpointing": checkpointing}
-            )
-            changed = request.model_copy(update={"training": training})
-            resolved = learnt_training(changed, snapshot, Problems())
-            setup = resolved.setup
-            memory = training_memory(
-                setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
-            )
-            rows.append(
-                {
-                    "zero_stage": stage,
-                    "activation_checkpointing": checkpointing,
-                    "total_bytes": figure(memory.total_bytes),
-                    "fits": bool(memory.fits),
-                    "fits_certainty": str(memory.fits_certainty),
-                }
-            )
-    return rows
+    """Memory per accelerator of a run with each stage and recomputation, all else as asked.
+
+    What the framework does not run has no ``memory``.
+    """
+    return [
+        {
+            "zero_stage": stage,
+            "activation_checkpointing": checkpointing,
+            "memory": _memory(request, stage, checkpointing, snapshot),
+        }
+        for stage in ZERO_STAGES
+        for checkpointing in CHECKPOINTING
+    ]
+
+
+def _memory(
+    request: TrainingRequest, stage: int, checkpointing: str, snapshot: CatalogSnapshot
+) -> dict[str, Any] | None:
+    """What a run takes with a stage and a way to recompute; None where they do not go together."""
+    training = request.training.model_copy(
+        update={"zero_stage": stage, "activation_checkpointing": checkpointing}
+    )
+    changed = request.model_copy(update={"training": training})
+    try:
+        resolved = learnt_training(changed, snapshot, Problems())
+    except Rejected:
+        return None
+    setup = resolved.setup
+    memory = training_memory(
+        setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
+    )
+    return {
+        "total_bytes": figure(memory.total_bytes),
+        "fits": bool(memory.fits),
+        "fits_certainty": str(memory.fits_certainty),
+    }

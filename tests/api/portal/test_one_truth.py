@@ -14,6 +14,7 @@ from starlette.datastructures import QueryParams
 from service.api.http.queries import query_request
 from service.portal.questions import PageRequest
 from service.portal.sharing import estimate_report, share_page
+from service.portal.training_questions import TrainingPageRequest
 from service.reports.document import Table, Text
 
 LOAD = "input_tokens=2048&output_tokens=256&concurrency=32"
@@ -178,3 +179,38 @@ async def test_more_requests_than_can_be_answered_are_told_in_every_door(client)
     assert "too slow for 1,000 requests a second" in badge.text
     side_by_side = await client.get(f"/compare?{query}&accelerator_2=h100")
     assert side_by_side.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "decided"),
+    [
+        ("", "ZeRO stage 0"),
+        ("&accelerator_count=8", "ZeRO stage 0"),
+        ("&accelerator_count=8&framework=torchtitan", "ZeRO stage 3"),
+        ("&accelerator_count=8&framework=torchtune&sequence_length=8192", "the loss in parts"),
+        ("&framework=unsloth&method=qlora", "whole layers recomputed"),
+        (
+            "&accelerator_count=16&framework=megatron-lm&tensor=2&pipeline=4"
+            "&gradient_accumulation_steps=8",
+            "a pipeline interleaved in 4 parts per stage",
+        ),
+        ("&accelerator_count=8&zero_stage=3&activation_checkpointing=full", "FlashAttention"),
+    ],
+)
+async def test_a_run_has_one_answer_however_little_is_said(query, decided, client):
+    asked = f"model=llama-3.1-8b&accelerator=nvidia-h100-sxm-80gb&region=SE{query}"
+    request = query_request(QueryParams(asked), TrainingPageRequest)
+    data = "" if request.layout is None else f"&data={request.layout.data}"
+    api = (await client.get(f"/v1/estimates/training?{asked}{data}")).json()
+    table = await client.get(f"/training.csv?{asked}")
+    rows = {
+        row["figure"]: row["value"]
+        for row in csv.DictReader(io.StringIO(table.content.decode("utf-8-sig")))
+    }
+    for part, name in (("memory", "total_bytes"), ("latency", "step_s")):
+        assert float(rows[f"{part}.{name}"]) == api[part][name]["value"]
+    page = (await client.get(f"/training?{asked}")).text
+    assert decided in plain(page.partition('id="settled">')[2].partition("</p>")[0])
+    # The cell of the run that is asked is marked, whoever chose it.
+    marked = re.findall(r'aria-current="true">([^<]+)</a>', page)
+    assert f"{api['memory']['total_bytes']['value'] / 1e9:.3g}" in " ".join(marked)
