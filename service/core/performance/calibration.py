@@ -48,8 +48,10 @@ class HardwareEfficiency:
     ``tile_rows`` the rows by which a tall matrix product's height is effectively padded;
     ``expert_ratio`` how fast grouped products of large routed experts are beside dense ones of the
     same work, routing and permutation included, and ``expert_half_elements`` how many elements a
-    matrix of an expert has where they reach half of that; ``narrow_experts_s`` is what a layer of
-    experts that multiply operands of 8 or 4 bit takes besides, to narrow and scale activations;
+    matrix of an expert has where products of many rows reach half of that; ``narrow_experts_s`` is
+    what a layer of experts that multiply operands of 8 or 4 bit takes besides, to narrow and scale
+    activations; ``popularity_ratio`` is the standard deviation over the mean of how often experts
+    are chosen;
     ``blas_ratio`` how fast the library is that multiplies dense matrices, beside the usual one;
     ``link_ratio`` the share of link bandwidth that collectives reach; ``dequantised_ratio`` how
     fast products are that widen their weights first beside those that need not;
@@ -74,6 +76,7 @@ class HardwareEfficiency:
     dequantised_ratio: float = field(default=1.0, metadata=FIGURE)
     expert_half_elements: float = field(default=0.0, metadata=FIGURE)
     narrow_experts_s: float = field(default=0.0, metadata=FIGURE)
+    popularity_ratio: float = field(default=0.0, metadata=FIGURE)
     blas_ratio: float = field(default=1.0, metadata=FIGURE)
     matrix_flops_per_joule: float = field(default=inf, metadata=FIGURE)
 

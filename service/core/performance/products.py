@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, exp, maximum, minimum, sqrt
+from service.core.elementwise import Number, exp, log, maximum, minimum, sqrt
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.host_experts import HostProcessors
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
@@ -74,15 +74,22 @@ class WorkSizes:
 class ExpertProducts:
     """Products of routed experts of one shape.
 
-    Tokens of ``sharing_replicas`` meet at the experts. The rank whose experts were chosen most is
-    above the mean by ``busiest_ratio`` of the standard deviation. Where they are ``unrouted``, each
-    expert multiplies all tokens.
+    Tokens of ``sharing_replicas`` meet at the experts. How often experts are chosen deviates from
+    the mean by ``popularity_ratio`` of it, as a gamma distribution, so that an expert's rows have a
+    negative binomial one. The rank whose experts were chosen most is above the mean by
+    ``busiest_ratio`` of the standard deviation. Where they are ``unrouted``, each expert multiplies
+    all tokens.
+
+    References
+    ----------
+    Johnson, Kemp, Kotz, Univariate Discrete Distributions, 2005, section 5.3 (gamma mixtures).
     """
 
     cost: ProductCost
     size: ProductSize
     sharing_replicas: float
     busiest_ratio: float
+    popularity_ratio: Number = 0.0
     unrouted: bool = False
 
     @property
@@ -101,7 +108,7 @@ class ExpertProducts:
         chosen = item.experts_per_token / item.experts
         read_ratio: Number = 1.0
         if chosen < 1.0:
-            read_ratio = 1.0 - exp(tokens * log1p(-chosen))
+            read_ratio = 1.0 - exp(-self._met(tokens, -log1p(-chosen)))
         read = item.copies * read_ratio
         rows = tokens * item.copies_per_token
         if self.busiest_ratio:
@@ -109,8 +116,22 @@ class ExpertProducts:
             busiest = read + self.busiest_ratio * sqrt(read * (1.0 - read_ratio))
             read = minimum(busiest, item.copies)
             elsewhere = 1.0 - item.copies / item.experts
-            rows = rows + self.busiest_ratio * sqrt(rows * elsewhere)
+            popular = self.popularity_ratio * self.popularity_ratio * rows / item.copies
+            rows = rows + self.busiest_ratio * sqrt(rows * elsewhere * (1.0 + popular))
         return read, rows
+
+    def _met(self, tokens: Number, once: Number) -> Number:
+        """Negative logarithm of the share of experts that no token chose.
+
+        It is ``once`` for a token. Those that it left out are less popular with others, too.
+        """
+        ratio = self.popularity_ratio
+        if isinstance(ratio, float) and not ratio:
+            return tokens * once
+        variance = ratio * ratio
+        others = maximum(tokens - 1.0, 0.0)
+        found = log(1.0 + variance * once * others / (1.0 + variance * once)) / variance
+        return minimum(tokens, 1.0) * once + found
 
 
 @lru_cache(maxsize=2048)
@@ -208,7 +229,14 @@ def expert_products(
     else:
         costs = tuple(_host_cost(size, calibration.host) for size in sizes)
     return tuple(
-        ExpertProducts(cost, size, sharing, busiest, is_unrouted(size.item, calibration.engine))
+        ExpertProducts(
+            cost,
+            size,
+            sharing,
+            busiest,
+            calibration.hardware.popularity_ratio,
+            is_unrouted(size.item, calibration.engine),
+        )
         for cost, size in zip(costs, sizes, strict=True)
     )
 
@@ -253,10 +281,9 @@ def product_rates(
         rate = rate * hardware.blas_ratio
     if not item.experts or is_unrouted(item, calibration.engine):
         return rate, bandwidth
-    # Products of small experts end before they have filled the accelerator.
+    # Loops over small matrices end before matrix units are busy; reading them is as fast.
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
-    ratio = hardware.expert_ratio * filled
-    return rate * ratio, bandwidth * ratio
+    return rate * hardware.expert_ratio * filled, bandwidth * hardware.expert_ratio
 
 
 def _as_integers(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> bool:

@@ -33,6 +33,11 @@ _FUSED_STATES = 6.0
 #: queries and keys (4), two sums (6), attention's result put in order (2); and elements between the
 #: products of the feed-forward block, for its activation (2) and gate (3).
 _UNFUSED_STATES, _UNFUSED_WIDTHS = 20.0, 5.0
+#: Ranks of a machine, all of which gather all tokens for their experts and scatter the sums: what
+#: vLLM does unless told otherwise (``allgather_reducescatter``, Expert parallel deployment, 2025),
+#: SGLang (``--moe-a2a-backend none``, 2025) and TensorRT-LLM between GPUs of one host (fused_moe,
+#: 2025). Over machines tokens are sent to their experts alone (DeepEP).
+_GATHERING_RANKS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +208,7 @@ def rank_work(
     exchange_bytes = 0.0
     if parallelism.expert > parallelism.tensor:
         exchanges = 2.0 * routed_layers
-        per_token = max(
+        per_token: float = max(
             (
                 group.feed_forward.experts_per_token
                 for group in architecture.groups
@@ -211,6 +216,9 @@ def rank_work(
             ),
             default=0,
         )
+        replicas = parallelism.expert / parallelism.tensor
+        if parallelism.expert <= _GATHERING_RANKS:
+            per_token = max(per_token, replicas)
         exchange_bytes = float(per_token * architecture.hidden_size * activation_bytes)
     return RankWork(
         layers=architecture.layer_count,

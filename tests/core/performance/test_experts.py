@@ -1,0 +1,81 @@
+"""Products of routed experts: which are read, how unevenly, and what small ones reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.core.deployment import Parallelism
+from service.core.performance.products import expert_products, product_costs, work_sizes
+from service.core.performance.work import MatrixProduct, rank_work
+from tests.core.deployments import CALIBRATION, H100, deployment
+
+
+def routed(popularity: float, expert: int, experts: int = 128, per_token: int = 8):
+    """Products of routed experts, of which ranks hold equal parts."""
+    item = MatrixProduct(
+        calls=1.0,
+        input_features=2048.0,
+        output_features=768.0,
+        weight_bytes=3e6,
+        matrix_precision="bf16",
+        operand_bits=16,
+        experts=experts,
+        copies=experts / expert,
+        copies_per_token=per_token / expert,
+        experts_per_token=per_token,
+        expert_elements=2048.0 * 768.0,
+    )
+    sizes = work_sizes((item,), 2.0).experts
+    known = replace(CALIBRATION.hardware, popularity_ratio=popularity)
+    calibration = replace(CALIBRATION, hardware=known)
+    return expert_products(sizes, H100, Parallelism(tensor=expert, expert=expert), calibration)[0]
+
+
+@pytest.mark.parametrize("popularity", [0.0, 0.8, 1.6])
+@pytest.mark.parametrize("tokens", [1.0, 8.0, 200.0])
+def test_experts_that_are_popular_leave_others_unread(popularity, tokens):
+    read, _ = routed(popularity, 1).load(tokens)
+    assert read == pytest.approx(8.0) if tokens == 1.0 else read < 128.0
+    # How often each is chosen is drawn from a gamma distribution, given that one token did not.
+    once = -np.log1p(-8.0 / 128.0)
+    shape = 1.0 / popularity**2 if popularity else 1e6
+    met = np.random.default_rng(3).gamma(shape, once / shape, 100_000)
+    missed = np.exp(-met * tokens).mean() / np.exp(-met).mean() * np.exp(-once)
+    assert read == pytest.approx(128.0 * (1.0 - missed), rel=0.02)
+
+
+@pytest.mark.parametrize("popularity", [0.0, 0.8])
+def test_ranks_wait_for_the_one_whose_experts_are_most_popular(popularity):
+    tokens, ranks = 512.0, 8
+    _, rows = routed(popularity, ranks).load(tokens)
+    generator = np.random.default_rng(5)
+    mean = tokens * 8.0 / 128.0
+    shape = 1.0 / popularity**2 if popularity else 1e6
+    drawn = generator.poisson(generator.gamma(shape, mean / shape, (4_000, ranks, 16)))
+    by_rank = drawn.sum(axis=2)
+    highest = (by_rank.max(axis=1) / by_rank.mean(axis=1)).mean() * tokens * 8.0 / ranks
+    assert rows == pytest.approx(highest, rel=0.05)
+
+
+def test_small_experts_are_read_as_fast_as_large_ones_and_multiplied_more_slowly():
+    def cost(half_elements):
+        known = replace(CALIBRATION.hardware, expert_half_elements=half_elements)
+        calibration = replace(CALIBRATION, hardware=known)
+        return product_costs([routed(0.0, 1).size], H100, calibration)[0]
+
+    whole, half = cost(0.0), cost(2048.0 * 768.0)
+    assert half.weights_s == whole.weights_s
+    assert half.padded_row_s == pytest.approx(2.0 * whole.padded_row_s)
+
+
+@pytest.mark.parametrize(
+    ("model", "ranks", "copies"), [("mixtral-8x7b", 8, 8), ("mixtral-8x7b", 16, 2)]
+)
+def test_ranks_of_a_machine_gather_all_tokens(model, ranks, copies):
+    chosen = deployment(model)
+    layout = Parallelism(tensor=1, data=ranks, expert=ranks)
+    work = rank_work(chosen.architecture, chosen.precision, layout)
+    assert work.exchanges_bytes_per_token == copies * work.hidden_size * work.activation_bytes
