@@ -185,7 +185,8 @@ def predictor(rows: Sequence[MeasuredPower]) -> Predict:
     idle = column(lambda row: float(row.power.idle_power_w.value))
     waiting = column(lambda row: float(row.power.waiting_power_w.value))
     most = column(lambda row: float(row.power.most_power_w))
-    span = np.maximum(most - idle, 1e-9)
+    design = column(lambda row: float(row.power.design_power_w))
+    span, design_span = (np.maximum(each - idle, 1e-9) for each in (most, design))
     phases = [
         tuple(column(lambda row, read=read, at=at: read(_phase(row, at))) for read in _USES)  # type: ignore[misc]
         for at in (0, -1)
@@ -198,7 +199,7 @@ def predictor(rows: Sequence[MeasuredPower]) -> Predict:
         busy_w: FloatArray | float = 0.0
         for time_ratio, kernels, moved, computed in phases:
             wanted = (
-                span[at] * (values["resident_ratio"] + values["active_ratio"] * kernels[at])
+                design_span[at] * (values["resident_ratio"] + values["active_ratio"] * kernels[at])
                 + values["memory_j_per_byte"] * moved[at]
                 + values["matrix_j_per_flop"] * computed[at]
             )

@@ -31,12 +31,12 @@ def _phase_formulas(name: str, phase: str) -> tuple[Formula, Formula]:
     return (
         Formula(
             f"accelerator_{name}_wanted_w",
-            "max(most_power_w - idle_power_w, 0) * (resident_ratio + active_ratio * kernel_ratio)"
+            "max(design_power_w - idle_power_w, 0) * (resident_ratio + active_ratio * kernel_ratio)"
             " + memory_j_per_byte * bytes_per_s + matrix_j_per_flop * matrix_flops_per_s",
             "fitted on measured power, see the named calibration",
             f"power.{phase}.wanted_w",
             paths(
-                "power.most_power_w",
+                "power.design_power_w",
                 "power.idle_power_w",
                 "power.model.resident_ratio",
                 "power.model.active_ratio",
@@ -164,7 +164,8 @@ class DeploymentPower:
     known. ``it_power_w`` is the whole deployment's, at the socket. ``phases`` have
     the power of computing prompts, if that is told apart, and of the rest. ``following_ratio`` is
     the share of the accelerator's mean power that goes with the speed of the work [-],
-    ``machines`` how many the accelerators take up.
+    ``machines`` how many the accelerators take up. ``design_power_w`` is the accelerator's thermal
+    design power, ``most_power_w`` the limit that it is set to.
     """
 
     phases: tuple[PhasePower, ...]
@@ -175,6 +176,7 @@ class DeploymentPower:
     host_power_w: Interval
     tiers_power_w: Interval
     it_power_w: Interval
+    design_power_w: Number
     most_power_w: Number
     following_ratio: Number
     accelerator_count: int
@@ -236,12 +238,13 @@ def deployment_power(
 ) -> DeploymentPower:
     """Mean IT power of a deployment under load, never above the limits of power [W].
 
-    In each phase work takes ``W = S·(r + a·kernels) + e_m·bytes/s + e_c·FLOP/s`` above idle, of
-    the span ``S`` to the limit of power: a model that is resident and kernels that run draw shares
-    of it, and every byte that moves and every operation of matrix units takes an energy of its
-    own. Near the limit power grows less, ``P = P_idle + W / (1 + (W/S)⁴)^¼``. The constants are
-    fitted on measured power. An accelerator that waits for its engine draws little more than one
-    that holds a model and does nothing; without requests it draws the latter.
+    In each phase work takes ``W = D·(r + a·kernels) + e_m·bytes/s + e_c·FLOP/s`` above idle, of
+    the span ``D`` to the thermal design power: a model that is resident and kernels that run draw
+    shares of it, and every byte that moves and every operation of matrix units takes an energy of
+    its own. Clocks fall as power nears its limit, and not before: with the span ``S`` to the limit,
+    ``P = P_idle + W / (1 + (W/S)⁴)^¼``. The constants are fitted on measured power. An accelerator
+    that waits for its engine draws little more than one that holds a model and does nothing;
+    without requests it draws the latter.
 
     Parameters
     ----------
@@ -261,19 +264,20 @@ def deployment_power(
     ValueError
         If the accelerator's thermal design power is unknown.
     """
-    most_w = accelerator.most_power_w
-    if most_w is None:
+    most_w, design_w = accelerator.most_power_w, accelerator.thermal_design_power_w
+    if most_w is None or design_w is None:
         raise ValueError(f"{accelerator.id} has no thermal design power")
     idle_w, busy = infrastructure.idle_power_w(accelerator), usage.busy_ratio
     waiting_w = bounded(infrastructure.waiting_power_w(accelerator), 0.0, most_w)
     span_w = maximum(most_w - idle_w.value, 0.0)
-    resident_w = span_w * model.resident_ratio
+    design_span_w = maximum(design_w - idle_w.value, 0.0)
+    resident_w = design_span_w * model.resident_ratio
     phases = []
     busy_value: Number = 0.0
     following_w: Number = 0.0
     for use in usage.phases:
         moving_w = (
-            span_w * model.active_ratio * use.kernel_ratio
+            design_span_w * model.active_ratio * use.kernel_ratio
             + model.memory_j_per_byte * use.bytes_per_s
             + model.matrix_j_per_flop * use.matrix_flops_per_s
         )
@@ -303,6 +307,7 @@ def deployment_power(
         host_power_w=host_w,
         tiers_power_w=tiers_power_w,
         it_power_w=it_w,
+        design_power_w=design_w,
         most_power_w=most_w,
         following_ratio=following_w * busy / mean_w.value,
         accelerator_count=accelerator_count,

@@ -185,6 +185,16 @@ async def test_a_limit_near_what_a_resident_model_draws_slows_decoding_and_is_to
     assert "power_limit_low" not in {one["code"] for one in free["warnings"]}
 
 
+async def test_a_limit_takes_power_from_what_would_draw_more_alone(client):
+    async def drawn(**limit):
+        found = await answer(client, INFERENCE, RTX_4090 | limit)
+        return found["energy"]["accelerator_busy_power_w"]["value"]
+
+    free = await drawn()
+    assert await drawn(power_limit_w=1.2 * free) > 0.93 * free
+    assert 0.93 < await drawn(power_limit_w=0.75 * free) / (0.75 * free) <= 1.0
+
+
 @pytest.mark.parametrize("platform", ["desktop", "workstation", "laptop", "server-pcie-8"])
 async def test_modules_for_baseboards_have_no_place_in_slots(client, platform):
     (error,) = await refused(client, INFERENCE, H100 | {"platform": platform})
