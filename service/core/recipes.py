@@ -12,6 +12,7 @@ from service.core.format_lists import ANY_FORMAT, WIDTHS, FormatList
 UNTOLD = (
     *("activation_checkpointing", "fused_kernels", "cross_entropy"),
     *("lora_targets", "adapter_dropout", "dropout", "master_weights", "optimizer_state_dtype"),
+    "expandable_segments",
 )
 #: The same of settings that depend on how a model is divided.
 UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")

@@ -165,8 +165,11 @@ class UnlessTold(Stated):
     """Whether it trains with dropout; as the model's configuration says if left out."""
     master_weights: NotRequired[bool]
     """Whether it keeps a 32-bit copy of weights of 16 bits."""
-    optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
-    """Format of optimizer states."""
+    optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16", "as-trained"]]
+    """Format of optimizer states; as-trained where they are like what is trained, and 32 bit beside
+    a copy in that."""
+    expandable_segments: NotRequired[bool]
+    """Whether it has PyTorch's allocator grow its segments."""
     zero_stage: NotRequired[Literal[0, 1, 2, 3]]
     """What data-parallel ranks divide, where there are several; at most 2 in a pipeline."""
     pipeline_schedule: NotRequired[Schedule]

@@ -51,6 +51,7 @@ class TrainingSettings(AskedSettings):
     attention: AttentionKernel
     dropout: bool
     cross_entropy: CrossEntropy
+    expandable_segments: bool
     fused_kernels: bool
     lora_targets: list[str]
     master_weights: bool

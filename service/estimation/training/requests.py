@@ -175,11 +175,12 @@ class TrainingSettingsRequest(Request):
     """Update each weight as soon as its gradient is there, so that gradients are never all held;
     needs gradient_accumulation_steps 1 and optimizer states on the accelerator."""
     optimizer_state_dtype: Dtype | None = None
-    """Format of the states of optimizers that are not 8-bit; if null, as the framework does: bf16
-    for torchtune and LitGPT, fp32 for others."""
+    """Format of the states of optimizers that are not 8-bit; if null, as the framework does: fp32,
+    but where optimizers of PyTorch keep no 32-bit copy of what they train, the format of that."""
     master_weights: bool | None = None
     """Keep a 32-bit copy of trained weights that have fewer bits; if null, as the framework does:
-    torchtune and LitGPT keep none, others do."""
+    torchtune and LitGPT keep none, others do, except with galore and apollo, which are made to
+    train weights of 16 bit as they are."""
     gradient_dtype: Dtype | None = None
     """Format in which gradients are kept and exchanged; if null, that of the framework: fp32 for
     Megatron-LM, Megatron Bridge, NeMo and torchtitan, bf16 for others."""
@@ -271,9 +272,10 @@ class TrainingSettingsRequest(Request):
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
     """Tensors of up to so many elements are whole on every rank with zero_stage 3, as DeepSpeed's
     stage3_param_persistence_threshold has it (100,000 there by default)."""
-    expandable_segments: bool = False
+    expandable_segments: bool | None = None
     """Whether PyTorch's allocator grows its segments (PYTORCH_CUDA_ALLOC_CONF
-    expandable_segments), which leaves little of them unused."""
+    expandable_segments), which leaves little of them unused. If null, as the framework does: true
+    for Unsloth and Axolotl, which ask for it themselves, false for others."""
     memory_reserve_ratio: float = Field(0.0, ge=0.0, le=0.95)
     """Share of the accelerator's memory that is to stay free: a run that needs it does not fit."""
     offload: TrainingOffloadRequest = TrainingOffloadRequest()

@@ -134,11 +134,16 @@ def resolve_training(
     known = snapshot.engines.get(release.engine)
     framework = None if known is None else known.value
     recipes = Recipes() if framework is None else framework.recipes
+    weights = request.precision.weights
+    if weights is None and model is not None:
+        weights = usual_weights(model.value, request.training.method, recipes)
     training = filled_in(
         request.training.model_copy(update={"framework": release.engine}),
         framework,
         release.generation,
         model.value if model is not None else None,
+        weights,
+        request.precision.activations,
     )
     tier = resolve_tier(training.offload, snapshot, problems)
     accelerator, machine = resolve_placed(
@@ -231,6 +236,7 @@ def training_settings(
         prediction_layers=asked.prediction_layers or 0,
         attention=asked.attention or "flash",
         zero_stage=asked.zero_stage or 0,
+        expandable_segments=bool(asked.expandable_segments),
         pipeline_schedule=asked.pipeline_schedule or "1f1b",
         virtual_stages=asked.virtual_stages or 1,
         expert_overlap_ratio=(

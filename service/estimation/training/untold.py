@@ -17,6 +17,15 @@ from service.estimation.training.requests import TrainingSettingsRequest
 #: What most frameworks do where they are told nothing, beside the format of optimizer states.
 _USUAL = TrainingSettings()
 USUAL_STATES = "fp32"
+#: Optimizers made to train weights of 16 bit as they are, without a copy in 32.
+#: Source: Zhao et al., GaLore, 2024, section 5; Zhu et al., APOLLO, 2024, section 5.
+_OF_LOW_RANK = ("galore", "apollo")
+#: What recipes say of optimizers that make their states like what they train.
+_AS_TRAINED = "as-trained"
+_HALF = ("bf16", "fp16")
+#: The optimizer of bitsandbytes whose states have 32 bit whatever it trains.
+#: Source: bitsandbytes bitsandbytes/optim/optimizer.py (Optimizer2State.init_state), 2025.
+_ALWAYS_WIDE = "paged-adamw"
 #: What is divided beside a pipeline at most unless told otherwise: weights would be collected for
 #: every micro-batch anew.
 _MOST_DIVIDED_IN_PIPELINE = 2
@@ -27,14 +36,27 @@ def filled_in(
     framework: Engine | None,
     generation: str | None,
     architecture: ModelArchitecture | None,
+    weights: str | None,
+    activations: str | None = None,
 ) -> TrainingSettingsRequest:
-    """What was asked, with what the framework does where it is told nothing."""
+    """What was asked, with what the framework does where it is told nothing.
+
+    ``weights`` and ``activations`` are their number formats; None of weights that are not known.
+    """
     recipes = Recipes() if framework is None else framework.recipes
     told = {
         name: _unless_told(name, recipes, architecture)
         for name in UNTOLD
         if getattr(asked, name) is None
     }
+    if "master_weights" in told and asked.optimizer.startswith(_OF_LOW_RANK):
+        told["master_weights"] = False
+    copies = told.get("master_weights", asked.master_weights)
+    if told.get("optimizer_state_dtype") == _AS_TRAINED:
+        adapters = asked.adapter_dtype or activations or "bf16"
+        trained_format = weights if asked.method == "full" else adapters
+        narrow = trained_format in _HALF and not copies and asked.optimizer != _ALWAYS_WIDE
+        told["optimizer_state_dtype"] = str(trained_format) if narrow else USUAL_STATES
     whole = asked.activation_checkpointing or told["activation_checkpointing"]
     kept = recipes.unless_told.get("recomputed_inputs", "none") if whole == "full" else "none"
     capped = architecture is not None and architecture.caps_scores

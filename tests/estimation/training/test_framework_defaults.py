@@ -332,3 +332,42 @@ def test_attention_is_fused_where_framework_and_release_fuse_it(
     assert told["attention"] == resolved.setup.settings.attention == attention
     again = settings(framework, model, framework_version=version, attention="flash")[0]
     assert again.setup.settings.attention == "flash"
+
+
+@pytest.mark.parametrize(
+    ("framework", "training", "expected"),
+    [
+        ("transformers", {}, (True, "fp32")),
+        # Adam makes its states like the weights that it changes.
+        ("transformers", {"master_weights": False}, (False, "bf16")),
+        ("unsloth", {"master_weights": False, "method": "qlora"}, (False, "bf16")),
+        (
+            "unsloth",
+            {"master_weights": False, "method": "lora", "adapter_dtype": "fp32"},
+            (0, "fp32"),
+        ),
+        # The paged one is that of bitsandbytes.
+        ("transformers", {"master_weights": False, "optimizer": "paged-adamw"}, (False, "fp32")),
+        # These hold weights in 32 bit, so that there is nothing to copy.
+        ("torchtitan", {"master_weights": False}, (False, "fp32")),
+        # DeepSpeed's and Megatron's states have 32 bit whatever they change.
+        ("deepspeed", {"master_weights": False}, (False, "fp32")),
+        ("megatron-lm", {"master_weights": False}, (False, "fp32")),
+        ("transformers", {"optimizer": "galore-adamw-8bit"}, (False, "bf16")),
+        ("llama-factory", {"optimizer": "apollo"}, (False, "bf16")),
+        ("transformers", {"optimizer": "galore-adamw", "master_weights": True}, (True, "fp32")),
+    ],
+)
+def test_states_are_like_what_has_no_copy_in_32_bit(settings, framework, training, expected):
+    resolved, told = settings(framework, **training)
+    assert (told["master_weights"], told["optimizer_state_dtype"]) == expected
+    assert resolved.setup.settings.master_weights is told["master_weights"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "grows"), [("unsloth", True), ("axolotl", True), ("transformers", False)]
+)
+def test_segments_grow_where_the_framework_asks_for_it(settings, framework, grows):
+    resolved, told = settings(framework)
+    assert told["expandable_segments"] is resolved.setup.settings.expandable_segments is grows
+    assert settings(framework, expandable_segments=not grows)[1]["expandable_segments"] is not grows

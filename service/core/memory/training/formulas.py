@@ -179,12 +179,20 @@ MEMORY = (
     ),
     Formula(
         "Optimizer step by its formula",
-        "min(updated_elements, elements_at_once) * bytes_per_element * optimizer_state_bytes / 4",
+        '(0 if offload != "none" else (min(updated_elements, elements_at_once) if keeps_gradients'
+        " else (0 if in_place else (min(updated_elements, elements_at_once,"
+        " largest_trained_elements) if one_by_one else min(updated_elements, elements_at_once)))))"
+        " * bytes_per_element * optimizer_state_bytes / 4",
         "Measured by framework, see the calibration entry",
         "moments.step_bytes",
         paths(
             "state.updated_elements",
+            "state.largest_trained_elements",
             "settings.optimizer_state_bytes",
+            "framework.keeps_gradients",
+            offload="settings.offload.optimizer",
+            in_place="settings.updates_in_place",
+            one_by_one="settings.updates_one_by_one",
             elements_at_once="framework.step_elements",
             bytes_per_element="framework.step_bytes_per_element",
         ),

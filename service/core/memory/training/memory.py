@@ -42,7 +42,7 @@ from service.core.memory.training.buffers import (
     result_bytes,
 )
 from service.core.memory.training.micro_batch import MicroBatchRoom
-from service.core.memory.training.moments import Moments, late_gradients
+from service.core.memory.training.moments import Moments, late_gradients, step_bytes
 from service.core.memory.training.narrowed import (
     input_bytes,
     narrow_bytes,
@@ -55,8 +55,6 @@ from service.core.memory.training.state import StageState, stage_state
 #: Layers whose activations stay on the accelerator while the others are offloaded: the one in use
 #: and the one on its way.
 _RESIDENT_LAYERS = 2.0
-
-_FULL = 4.0  # bytes of an element in 32 bit
 
 
 @lightweight
@@ -331,9 +329,7 @@ def _on_stage(
     logits = logits_each * micro_batch.sequences * micro_batch.tokens / context + logits_part
     places = _places(state, settings)
     late = late_gradients(places.gradients_bytes, settings, framework)
-    step = min(state.updated_elements, framework.step_elements) * (
-        framework.step_bytes_per_element * settings.optimizer_state_bytes / _FULL
-    )
+    step = step_bytes(state, settings, framework)
     moments = Moments(
         stored_bytes=stored,
         logits_bytes=logits,

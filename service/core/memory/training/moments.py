@@ -20,6 +20,9 @@ from service.core.interval import Interval
 from service.core.lightweight import lightweight
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import TrainingSettings
+from service.core.memory.training.state import StageState
+
+_FULL = 4.0  # bytes of an element in 32 bit
 
 
 @lightweight
@@ -97,3 +100,28 @@ def late_gradients(
     if framework.keeps_gradients:
         return 0.0
     return where(settings.gradient_accumulation_steps > 1, 0.0, gradients_bytes)
+
+
+def step_bytes(state: StageState, settings: TrainingSettings, framework: FrameworkRuntime) -> float:
+    """Temporary tensors of the optimizer's step [B].
+
+    There are none where states lie elsewhere, and are updated there. A framework whose gradients
+    lie in a buffer copies parts of it, whatever the optimizer; elsewhere it is the optimizer's own
+    doing, which may work in place or tensor by tensor.
+
+    References
+    ----------
+    torch/optim/adam.py (_multi_tensor_adam) of PyTorch 2.6, 2025; bitsandbytes csrc/kernels.cu,
+    2025; deepspeed/runtime/zero/stage3.py and ops/adam/cpu_adam.py, 2025
+    """
+    if settings.offload.optimizer != "none":
+        return 0.0
+    at_once = framework.step_elements
+    if not framework.keeps_gradients:
+        if settings.updates_in_place:
+            return 0.0
+        if settings.updates_one_by_one:
+            at_once = min(at_once, state.largest_trained_elements)
+    return min(state.updated_elements, at_once) * (
+        framework.step_bytes_per_element * settings.optimizer_state_bytes / _FULL
+    )

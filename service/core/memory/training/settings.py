@@ -60,6 +60,17 @@ _NEVER_PAGED: Mapping[str, Optimizer] = {
     "paged-adamw": "adamw",
     "paged-adamw-8bit": "adamw-8bit",
 }
+#: Optimizers that change weights and states where they lie: kernels of bitsandbytes, and sums of
+#: PyTorch. Source: bitsandbytes csrc/kernels.cu; torch/optim/sgd.py of PyTorch 2.6, 2025.
+_IN_PLACE = frozenset({"adamw-8bit", "paged-adamw", "paged-adamw-8bit", "sgd", "sgd-momentum"})
+#: Optimizers that go through tensors one by one. Source: transformers/optimization.py (Adafactor),
+#: galore_torch/adamw.py, apollo_torch/apollo.py, lion_pytorch/lion_pytorch.py, muon.py, 2025.
+_ONE_BY_ONE = frozenset(
+    {
+        *("adafactor", "lion", "muon", "galore-adamw", "galore-adamw-8bit"),
+        *("apollo", "apollo-mini"),
+    }
+)
 #: Stands for every matrix product inside the layers, as in PEFT.
 ALL_LINEAR = "all-linear"
 
@@ -242,6 +253,16 @@ class TrainingSettings:
     def from_both_ends(self) -> bool:
         """Whether micro-batches enter the pipeline at both ends, so that ranks have two stages."""
         return self.pipeline_schedule == "dualpipe"
+
+    @property
+    def updates_in_place(self) -> bool:
+        """Whether the optimizer's step makes no temporary tensors of its own."""
+        return self.optimizer in _IN_PLACE
+
+    @property
+    def updates_one_by_one(self) -> bool:
+        """Whether the optimizer's step goes through tensors one by one."""
+        return self.optimizer_in_backward or self.optimizer in _ONE_BY_ONE
 
     @property
     def paged(self) -> bool:

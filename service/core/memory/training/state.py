@@ -352,7 +352,8 @@ def optimizer_bytes_per_element(
         case "galore-adamw" | "galore-adamw-8bit" | "apollo" | "apollo-mini":
             each = _NARROW_STATE_BYTES if name == "galore-adamw-8bit" else size
             if not matrix or tensor.tensor_class in _TABLES:
-                return 2.0 * size
+                narrow = name == "galore-adamw-8bit" and inputs * outputs >= SMALLEST_8_BIT_TENSOR
+                return 2.0 * (_NARROW_STATE_BYTES if narrow else size)
             short, long = min(inputs, outputs), max(inputs, outputs)
             rank = min(1.0 if name == "apollo-mini" else float(settings.optimizer_rank), short)
             # Two moments of rank × the longer side; GaLore keeps the projection, APOLLO its seed.

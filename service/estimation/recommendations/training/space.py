@@ -283,9 +283,6 @@ def variants(
     Optimizer states may lie in a memory ``tier``.
     """
     run, recipes = request.trained, framework.recipes
-    asked = filled_in(settings_of(run), framework, release.generation, architecture)
-    base = training_settings(asked, release.generation, recipes, architecture)
-    predicted = asked.prediction_layers or 0
     places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
     offloads = [
         Offload(optimizer=place, tier=tier if place == "tier" else None)
@@ -297,14 +294,21 @@ def variants(
         for weights in _fine_weights(architecture, method, request, recipes):
             precision = resolve_precision(PrecisionRequest(weights=weights), architecture)
             for optimizer in run.optimizers:
+                asked = filled_in(
+                    settings_of(run).model_copy(update={"method": method, "optimizer": optimizer}),
+                    framework,
+                    release.generation,
+                    architecture,
+                    weights,
+                )
+                base = training_settings(asked, release.generation, recipes, architecture)
+                predicted = asked.prediction_layers or 0
                 for checkpointing in _CHECKPOINTING:
                     for zero_stage in recipes.zero_stages or _ZERO_STAGES:
                         for offload in offloads:
                             settings = replace(
                                 base,
-                                method=method,
                                 prediction_layers=predicted if method == "full" else 0,
-                                optimizer=optimizer,
                                 activation_checkpointing=checkpointing,
                                 zero_stage=zero_stage,
                                 offload=offload,

@@ -154,3 +154,22 @@ def test_paged_states_are_not_the_allocators():
     assert memory.reserved_bytes.value == pytest.approx(
         memory.total_bytes.value - libraries - memory.optimizer_bytes.value
     )
+
+
+def test_a_step_holds_what_its_optimizer_makes():
+    def step(framework="transformers", batch=1, **changes):
+        settings = replace(PURE, framework=framework, optimizer_state_bytes=4.0, **changes)
+        return trained(settings, batch=MicroBatch(batch, 64), size=800e9).moments.step_bytes
+
+    # Two temporaries in 32 bit for as many elements as it goes through at once.
+    assert step() == 8e9
+    # Kernels that work in place make none, and what is updated on the host makes none here.
+    for optimizer in ("adamw-8bit", "paged-adamw", "paged-adamw-8bit", "sgd", "sgd-momentum"):
+        assert step(optimizer=optimizer) == 0.0
+    assert step(offload=Offload(optimizer="cpu")) == 0.0
+    # Others go from tensor to tensor, as the backward pass does.
+    largest = 8.0 * 4096 * LLAMA_3_8B.vocab_size
+    assert step(optimizer_in_backward=True) == largest
+    assert step(optimizer="galore-adamw-8bit") == step(optimizer="adafactor") == largest
+    # DeepSpeed copies parts of its flat gradients whatever the optimizer does.
+    assert step("deepspeed", optimizer="sgd") == step("deepspeed") == 8e9
