@@ -166,7 +166,7 @@ def _read(
     found = training_memory(
         memory.deployment,
         row.trained.speed.setup.micro_batch,
-        memory.settings,
+        replace(memory.settings, left_open=()),
         TrainingOverheads({memory.settings.release: framework}),
     )
     view = replace(row.trained, memory=found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -247,6 +248,13 @@ class Engine:
         """Key of the release whose fitted constants hold for a generation."""
         own = (one.constants_of for one in self.generations if one.id == generation)
         return release_key(self.id, next(own, None) or generation)
+
+    def superseded(self, generation: str | None) -> str | None:
+        """When the generation after one began; None of the newest, and without any."""
+        for one, after in pairwise(self.generations):
+            if one.id == generation:
+                return after.since
+        return None
 
     @property
     def workloads(self) -> frozenset[EngineWorkload]:

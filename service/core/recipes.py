@@ -27,6 +27,20 @@ InterleavedRounds: TypeAlias = Literal["whole", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
+class AlsoUsual:
+    """``settings`` of training, by name, that people make otherwise than a framework by itself.
+
+    They do where they train by one of ``methods`` with one of ``zero_stages`` (any if empty), and
+    with releases in use ``since`` a day in ISO 8601 (None: all).
+    """
+
+    settings: Mapping[str, Any]
+    methods: frozenset[str] = frozenset()
+    zero_stages: frozenset[int] = frozenset()
+    since: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Recipes:
     """What a framework can train with: methods, and what it divides a model by besides data.
 
@@ -42,10 +56,12 @@ class Recipes:
     prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
     asked. Gradients have the format ``gradient_dtype`` unless told otherwise, and ``unless_told``
     holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
-    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION`` and ``UNTOLD_OF_PLACES`` by name. Models divided
-    by tensors or layers are ``divided_by`` another framework that is built on it. Its interleaved
-    schedule takes micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are
-    stages, or "equal" ones (None: any).
+    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION`` and ``UNTOLD_OF_PLACES`` by name;
+    ``also_usual`` is what of ``UNTOLD`` people make otherwise, where those that name the same
+    settings exclude each other. Models divided by tensors or layers are ``divided_by`` another
+    framework that is built on it. Its interleaved schedule takes micro-batches in
+    ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal" ones (None:
+    any).
     """
 
     methods: frozenset[str] = frozenset()
@@ -65,6 +81,7 @@ class Recipes:
     adapter_degrees: frozenset[str] = frozenset()
     divided_by: str | None = None
     unless_told: Mapping[str, Any] = field(default_factory=dict)
+    also_usual: tuple[AlsoUsual, ...] = ()
     interleaved_rounds: InterleavedRounds | None = None
 
     @property

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import hypot, sqrt
 
 from service.catalog.derived import derived
@@ -24,7 +23,6 @@ from service.core.engines import (
     EngineWorkload,
     engine_of_release,
     generation_of_release,
-    release_key,
 )
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact
@@ -312,19 +310,12 @@ def of_newest(part: str, keys: Keys, snapshot: CatalogSnapshot) -> Keys:
             generations = known.generations
             if name == keys["engine"] or not generations:
                 return keys
-            until = _superseded(snapshot.engines[keys["engine"]].value, keys.get("generation"))
+            of_release = generation_of_release(keys.get("generation", ""))
+            until = snapshot.engines[keys["engine"]].value.superseded(of_release)
             begun = [one for one in generations if until is None or one.since < until]
             newest = (begun or generations[:1])[-1]
             return {**keys, "generation": known.constants_key(newest.id)}
     return keys
-
-
-def _superseded(engine: Engine, release: str | None) -> str | None:
-    """When the generation after that of a release began; None of the newest, and without any."""
-    for one, after in pairwise(engine.generations):
-        if release_key(engine.id, one.id) == release:
-            return after.since
-    return None
 
 
 def log_sigma(spread: Figures, missing: Iterable[tuple[str, str]]) -> float:

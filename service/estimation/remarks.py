@@ -70,6 +70,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "instance_divides_group": ("cost.rented", "cost.instance"),
     "last_update_short": ("training.micro_batch_size", "grpo", "dpo", "training"),
     "latency_unknown": ("links", "media", "bytes"),
+    "left_open": ("total_bytes", "fits", "training"),
     "less_than_a_step": ("training.tokens", "tokens"),
     "list_prices": ("metrics", "choices"),
     "locality_unknown": ("compliance.locality", "locality"),

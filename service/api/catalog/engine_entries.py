@@ -178,6 +178,32 @@ class UnlessTold(Stated):
     note: NotRequired[str]
 
 
+class AlsoUsual(Stated):
+    """Settings of training that people who use a framework make otherwise than it does by itself.
+
+    Those that name the same settings exclude each other.
+    """
+
+    fused_kernels: NotRequired[bool]
+    """Whether norms and gated activations are fused."""
+    cross_entropy: NotRequired[CrossEntropy]
+    """How the loss is computed."""
+    lora_targets: NotRequired[list[str]]
+    """Matrices that get an adapter: of these those that the model has."""
+    master_weights: NotRequired[bool]
+    """Whether a 32-bit copy of weights of 16 bits is kept."""
+    optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
+    """Format of optimizer states."""
+    methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
+    """Methods with which they do; any if left out."""
+    zero_stages: NotRequired[list[Literal[0, 1, 2, 3]]]
+    """Values of zero_stage with which they do; any if left out."""
+    since: NotRequired[str]
+    """Day, month or year from which releases can."""
+    source: str
+    note: NotRequired[str]
+
+
 class EngineRecipes(Stated):
     """What a framework can train with; anything where nothing is said."""
 
@@ -214,6 +240,8 @@ class EngineRecipes(Stated):
     """Format of gradients unless told otherwise; bf16 if left out."""
     unless_told: NotRequired[list[UnlessTold]]
     """What it does about other settings that are null in a request."""
+    also_usual: NotRequired[list[AlsoUsual]]
+    """What else is in use: ranges of memory reach over it where a request says nothing."""
     interleaved_rounds: NotRequired[InterleavedRounds]
     """Rounds that its interleaved schedule takes micro-batches in: whole ones of as many as there
     are stages, or equal ones; any if left out."""

@@ -289,12 +289,13 @@ def _sources_of_lacks(document: Document) -> Iterator[tuple[str, object]]:
 
 
 def _sources_of_recipes(document: Document) -> Iterator[tuple[str, object]]:
-    """Where a framework says how it trains unless told otherwise, and by which source."""
+    """Where a framework says how it is used where nobody tells, and by which source."""
     trains = document.get("trains")
-    stated = trains.get("unless_told") if isinstance(trains, Mapping) else None
-    for at, one in enumerate(stated if isinstance(stated, list) else ()):
-        if isinstance(one, Mapping):
-            yield f"/trains/unless_told/{at}/source", one.get("source")
+    for name in ("unless_told", "also_usual"):
+        stated = trains.get(name) if isinstance(trains, Mapping) else None
+        for at, one in enumerate(stated if isinstance(stated, list) else ()):
+            if isinstance(one, Mapping):
+                yield f"/trains/{name}/{at}/source", one.get("source")
 
 
 def _sources_of_defaults(document: Document) -> Iterator[tuple[str, object]]:

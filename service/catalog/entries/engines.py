@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, cast, get_args
 
@@ -29,6 +29,7 @@ from service.core.recipes import (
     UNTOLD_OF_LAYOUTS,
     UNTOLD_OF_PLACES,
     UNTOLD_OF_PRECISION,
+    AlsoUsual,
     InterleavedRounds,
     Recipes,
 )
@@ -246,6 +247,7 @@ def _recipes(trains: Document) -> Recipes:
         named["adapter_degrees"],
         trains.get("divided_by"),
         _unless_told(trains),
+        _also_usual(trains),
         _rounds(trains.get("interleaved_rounds")),
     )
 
@@ -256,14 +258,39 @@ def _rounds(stated: object) -> InterleavedRounds | None:
 
 def _unless_told(trains: Document) -> Mapping[str, Any]:
     """Settings that it sets otherwise than most do where nobody says; later ones outdo earlier."""
-    stated = trains.get("unless_told", [])
+    known = UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION + UNTOLD_OF_PLACES
+    return {
+        name: value
+        for one in _stated(trains, "unless_told")
+        for name, value in _settings(one, known).items()
+    }
+
+
+def _also_usual(trains: Document) -> tuple[AlsoUsual, ...]:
+    """What people who use it set otherwise than it does by itself."""
+    return tuple(
+        AlsoUsual(
+            _settings(one, UNTOLD),
+            frozenset(one.get("methods", ())),
+            frozenset(one.get("zero_stages", ())),
+            one.get("since"),
+        )
+        for one in _stated(trains, "also_usual")
+    )
+
+
+def _stated(trains: Document, name: str) -> list[Mapping[str, Any]]:
+    stated = trains.get(name, [])
     if not isinstance(stated, list) or not all(isinstance(one, Mapping) for one in stated):
-        raise DocumentInvalid("/trains/unless_told", "must be a list of objects")
+        raise DocumentInvalid(f"/trains/{name}", "must be a list of objects")
+    return stated
+
+
+def _settings(stated: Mapping[str, Any], known: Container[str]) -> Mapping[str, Any]:
     return {
         name: tuple(value) if isinstance(value, list) else value
-        for one in stated
-        for name, value in one.items()
-        if name in UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION + UNTOLD_OF_PLACES
+        for name, value in stated.items()
+        if name in known
     }
 
 

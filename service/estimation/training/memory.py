@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.elementwise import floor
+from service.core.elementwise import floor, plain
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact
 from service.core.memory.training.memory import TrainingMemory, training_stages
@@ -20,6 +20,15 @@ from service.estimation.writing import written
 
 #: Stages that are listed one by one; of longer pipelines only the fullest is.
 _MOST_STAGES = 128
+#: What is said of choices that a request leaves open, by the first setting that would tell.
+_CHOICES = {
+    "lora_targets": "which matrices get an adapter",
+    "cross_entropy": "how the loss is computed",
+    "fused_kernels": "whether norms and activations are fused",
+    "master_weights": "in which format weights and states are updated",
+}
+#: Smallest change of the whole memory that is told of a choice [-].
+_WORTH_TELLING = 0.02
 
 
 def memory_figures(
@@ -88,6 +97,29 @@ def fit_warnings(
         yield EstimateWarning(
             "fits_narrowly", "the upper end of the memory interval exceeds the accelerator's memory"
         )
+    yield from left_open_warnings(memory)
+
+
+def left_open_warnings(memory: TrainingMemory) -> Iterable[EstimateWarning]:
+    """What to say about choices that nobody told and that memory depends on."""
+    usual = _total(memory)
+    for choice, others in memory.otherwise.items():
+        found = max(
+            (plain(one.total_bytes.value) for one in others), key=lambda one: abs(one - usual)
+        )
+        if abs(found - usual) > _WORTH_TELLING * usual:
+            name = choice.names[0]
+            yield EstimateWarning(
+                "left_open",
+                f"nobody says {_CHOICES[name]}: as most do, the run takes {usual / 1e9:.1f} GB an "
+                f"accelerator, as others do {found / 1e9:.1f} GB; the range holds both, and is "
+                "narrower where it is said",
+                about=f"training.{name}",
+            )
+
+
+def _total(memory: TrainingMemory) -> float:
+    return plain(memory.total_bytes.value)
 
 
 def largest_micro_batch(memory: TrainingMemory, sequences_each: float) -> Interval:

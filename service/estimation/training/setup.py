@@ -55,11 +55,16 @@ from service.estimation.training.overheads import (
 from service.estimation.training.products import check_products, products_warnings
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.tiers import offload_warnings, resolve_tier, tier_share
-from service.estimation.training.untold import USUAL_STATES, filled_in, laid_out
+from service.estimation.training.untold import (
+    STATE_BYTES,
+    USUAL_STATES,
+    filled_in,
+    laid_out,
+    left_open,
+)
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
-_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 #: Formats that an optimizer can update; others only hold a frozen base.
 TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
 #: Formats that products can run in besides, with results and gradients in 16 bit.
@@ -158,7 +163,10 @@ def resolve_training(
     parallelism = resolve_parallelism(asked, request.accelerator_count, architecture, problems)
     if architecture is not None and parallelism is not None:
         training = laid_out(training, recipes, architecture, parallelism)
-    settings = training_settings(training, release.generation, recipes, architecture)
+    settings = replace(
+        training_settings(training, release.generation, recipes, architecture),
+        left_open=left_open(request.training, framework, release.generation, architecture),
+    )
     if architecture is not None:
         if architecture.encoder is not None:
             problems.add("/model", f"training of {architecture.model_type} models is not estimated")
@@ -231,8 +239,8 @@ def training_settings(
         dropout=dropout if asked.dropout else frozenset(),
         recomputes_last_product=recipes.recomputes_last_product,
         usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe),
-        optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
-        gradient_bytes=_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
+        optimizer_state_bytes=STATE_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
+        gradient_bytes=STATE_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
         prediction_layers=asked.prediction_layers or 0,
         attention=asked.attention or "flash",
         zero_stage=asked.zero_stage or 0,
@@ -244,8 +252,8 @@ def training_settings(
             if asked.expert_overlap_ratio is None and asked.pipeline_schedule == "dualpipe"
             else asked.expert_overlap_ratio
         ),
-        gradient_sum_bytes=_BYTES.get(asked.gradient_sum_dtype, 0.0),
-        adapter_bytes=None if asked.adapter_dtype is None else _BYTES[asked.adapter_dtype],
+        gradient_sum_bytes=STATE_BYTES.get(asked.gradient_sum_dtype, 0.0),
+        adapter_bytes=None if asked.adapter_dtype is None else STATE_BYTES[asked.adapter_dtype],
         offload=valued(Offload, asked.offload),
     )
 

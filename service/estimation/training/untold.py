@@ -8,7 +8,7 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.prediction import can_predict
 from service.core.deployment import Parallelism
 from service.core.engines import Engine
-from service.core.memory.training.settings import ALL_LINEAR, TrainingSettings
+from service.core.memory.training.settings import ALL_LINEAR, LeftOpen, TrainingSettings
 from service.core.performance.training.pipeline import usual_virtual_stages
 from service.core.recipes import UNTOLD, Recipes
 from service.estimation.training.checks import matrix_names
@@ -26,6 +26,8 @@ _HALF = ("bf16", "fp16")
 #: The optimizer of bitsandbytes whose states have 32 bit whatever it trains.
 #: Source: bitsandbytes bitsandbytes/optim/optimizer.py (Optimizer2State.init_state), 2025.
 _ALWAYS_WIDE = "paged-adamw"
+#: Size of an element of optimizer states and gradients by their formats [B].
+STATE_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 #: What is divided beside a pipeline at most unless told otherwise: weights would be collected for
 #: every micro-batch anew.
 _MOST_DIVIDED_IN_PIPELINE = 2
@@ -92,10 +94,48 @@ def _unless_told(
         stated = architecture is not None and bool(architecture.dropout)
         return bool(recipes.unless_told.get(name, stated))
     found: bool | str | tuple[str, ...] = recipes.unless_told.get(name, getattr(_USUAL, name))
-    if isinstance(found, tuple) and architecture is not None:
+    return _of_model(found, architecture)
+
+
+def _of_model(
+    value: bool | str | tuple[str, ...], architecture: ModelArchitecture | None
+) -> bool | str | tuple[str, ...]:
+    """A value of a setting; of names of matrices those that the model has, or all of them."""
+    if isinstance(value, tuple) and architecture is not None:
         names = matrix_names(architecture)
-        return tuple(one for one in found if one in names) or (ALL_LINEAR,)
-    return found
+        return tuple(one for one in value if one in names) or (ALL_LINEAR,)
+    return value
+
+
+def left_open(
+    asked: TrainingSettingsRequest,
+    framework: Engine | None,
+    generation: str | None,
+    architecture: ModelArchitecture | None,
+) -> tuple[LeftOpen, ...]:
+    """Choices that a request says nothing of, with what else people make of them."""
+    if framework is None:
+        return ()
+    others: dict[tuple[Any, ...], list[tuple[tuple[str, Any], ...]]] = {}
+    until = framework.superseded(generation)
+    for one in framework.recipes.also_usual:
+        told = any(getattr(asked, name) is not None for name in one.settings)
+        if told or (until is not None and one.since is not None and until <= one.since):
+            continue
+        values = ((name, _of_model(value, architecture)) for name, value in one.settings.items())
+        found = others.setdefault((tuple(one.settings), one.methods, one.zero_stages), [])
+        found.append(tuple(_in_core(*each) for each in values))
+    return tuple(
+        LeftOpen(names, tuple(found), methods, zero_stages)
+        for (names, methods, zero_stages), found in others.items()
+    )
+
+
+def _in_core(name: str, value: Any) -> tuple[str, Any]:
+    """A setting by the core's name and value."""
+    if name == "optimizer_state_dtype":
+        return "optimizer_state_bytes", STATE_BYTES[value]
+    return name, value
 
 
 def laid_out(

@@ -11,6 +11,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import training_latency_answer
+from service.estimation.training.memory import left_open_warnings
 from service.estimation.training.requests import LatencyTrainingRequest, TrainingRequest
 from service.estimation.training.setup import resolve_training
 
@@ -371,3 +372,51 @@ def test_segments_grow_where_the_framework_asks_for_it(settings, framework, grow
     resolved, told = settings(framework)
     assert told["expandable_segments"] is resolved.setup.settings.expandable_segments is grows
     assert settings(framework, expandable_segments=not grows)[1]["expandable_segments"] is not grows
+
+
+def memory(training, snapshot):
+    request = TrainingRequest.model_validate(
+        {
+            "model": "meta-llama/Llama-3.1-8B",
+            "accelerator": "nvidia-h100-sxm-80gb",
+            "training": training,
+        }
+    )
+    resolved = resolve_training(request, snapshot, Problems())
+    setup = resolved.setup
+    found = training_memory(setup.deployment, setup.micro_batch, setup.settings, resolved.overheads)
+    return found, {one.about for one in left_open_warnings(found)}
+
+
+def test_what_a_request_says_is_not_left_open(packaged_snapshot):
+    adapters = {"framework": "peft", "method": "lora", "lora_rank": 64}
+    bare, told = memory(adapters, packaged_snapshot)
+    assert told == {"training.lora_targets", "training.cross_entropy"}
+    said, told = memory(
+        {
+            **adapters,
+            "lora_targets": ["q_proj", "v_proj"],
+            "cross_entropy": "plain",
+            "fused_kernels": False,
+        },
+        packaged_snapshot,
+    )
+    assert not told
+    assert not said.otherwise
+    assert said.total_bytes.value == bare.total_bytes.value
+    assert bare.total_bytes.low < said.total_bytes.low
+    assert said.total_bytes.high < bare.total_bytes.high
+
+
+def test_older_releases_leave_open_what_they_had(packaged_snapshot):
+    names = {
+        version: {
+            choice.names[0]
+            for choice in memory(
+                {"framework": "transformers", "framework_version": version}, packaged_snapshot
+            )[0].otherwise
+        }
+        for version in ("2023-11", "2026")
+    }
+    # Liger kernels came in 2024.
+    assert names == {"2023-11": {"master_weights"}, "2026": {"cross_entropy", "master_weights"}}

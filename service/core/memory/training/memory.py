@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import reduce
 from math import inf
-from typing import get_args
 
 from service.core.architecture.sharding import stage_layers
 from service.core.deployment import Deployment
-from service.core.elementwise import Label, Number, Truth, both, label, maximum, minimum
+from service.core.elementwise import (
+    Label,
+    Number,
+    Truth,
+    both,
+    floor,
+    label,
+    maximum,
+    minimum,
+)
 from service.core.interval import (
     Interval,
     certainty,
@@ -48,12 +56,13 @@ from service.core.memory.training.narrowed import (
     narrow_bytes,
     narrowed_weights_bytes,
 )
+from service.core.memory.training.otherwise import spread_over, spread_sizes
+from service.core.memory.training.places import paged_total, places_of
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
-from service.core.memory.training.settings import MicroBatch, Place, TrainingSettings
+from service.core.memory.training.settings import LeftOpen, MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 
-#: Layers whose activations stay on the accelerator while the others are offloaded: the one in use
-#: and the one on its way.
+#: Layers whose activations stay while others are offloaded: the one in use and the one on its way.
 _RESIDENT_LAYERS = 2.0
 
 
@@ -73,7 +82,8 @@ class TrainingMemory:
     the same. ``savings`` is what layers keep, ``without_optimizer_bytes`` the total less optimizer
     states, and ``parts`` are what a figure is the sum of; ``beside`` is what stands beside the
     model, part of weights and logits. Host memory, NVMe and the memory tier are those of the stage
-    that needs most of each.
+    that needs most of each. ``otherwise`` is the same run by other outcomes of choices left open,
+    over which intervals reach.
     """
 
     deployment: Deployment
@@ -115,6 +125,7 @@ class TrainingMemory:
     beside: BesideBytes
     room: MicroBatchRoom
     rooms: Mapping[str, MicroBatchRoom]
+    otherwise: Mapping[LeftOpen, tuple[TrainingMemory, ...]] = field(default_factory=dict)
 
     @property
     def fits(self) -> Truth:
@@ -167,11 +178,16 @@ class TrainingMemory:
     def max_micro_batch_size(self) -> Interval:
         """Sequences that fit on all stages: another than the fullest may grow faster [-]."""
         sizes = [room.sequences for room in self.rooms.values()]
-        return Interval(
+        most = Interval(
             reduce(minimum, (each.value for each in sizes)),
             reduce(minimum, (each.low for each in sizes)),
             reduce(minimum, (each.high for each in sizes)),
         )
+        others = [
+            [one.max_micro_batch_size.value for one in found] for found in self.otherwise.values()
+        ]
+        found = spread_over(most, others)
+        return Interval(found.value, floor(found.low), floor(found.high))
 
     @property
     def paged_bytes(self) -> Number:
@@ -231,6 +247,35 @@ def training_memory(
     https://arxiv.org/abs/2205.05198; Ren et al., ZeRO-Offload, 2021,
     https://arxiv.org/abs/2101.06840
     """
+    found = _by_settings(deployment, micro_batch, settings, overheads, beside)
+    bits = deployment.precision.weights.bits_per_element
+    others = {
+        choice: tuple(
+            _by_settings(deployment, micro_batch, one, overheads, beside)
+            for one in settings.otherwise(choice)
+        )
+        for choice in settings.left_open
+        if choice.is_open(settings, bits)
+    }
+    if not others:
+        return found
+    spread = spread_sizes(found, others.values())
+    room = _headroom(found.usable_bytes, spread["total_bytes"])
+    return replace(found, otherwise=others, headroom_bytes=room, **spread)
+
+
+def _headroom(usable: Number, total: Interval) -> Interval:
+    return Interval(usable - total.value, usable - total.high, usable - total.low)
+
+
+def _by_settings(
+    deployment: Deployment,
+    micro_batch: MicroBatch,
+    settings: TrainingSettings,
+    overheads: TrainingOverheads,
+    beside: Beside,
+) -> TrainingMemory:
+    """Memory of a run on its fullest accelerator by its very settings [B]."""
     if deployment.accelerator.unified_memory:
         # The host's memory is its own: states cannot be paged out to it.
         settings = settings.kept_whole
@@ -327,7 +372,7 @@ def _on_stage(
     logits_each = own_each + guest.loss_bytes_per_token
     logits_part = own_part + guest.passing_bytes
     logits = logits_each * micro_batch.sequences * micro_batch.tokens / context + logits_part
-    places = _places(state, settings)
+    places = places_of(state, settings)
     late = late_gradients(places.gradients_bytes, settings, framework)
     step = step_bytes(state, settings, framework)
     moments = Moments(
@@ -379,8 +424,7 @@ def _on_stage(
     )
     total = independent_sum((framework.sized(fixed + update + kept), *around))
     if settings.paged:
-        total = _paged_total(total, rest, usable)
-    headroom = Interval(usable - total.value, usable - total.high, usable - total.low)
+        total = paged_total(total, rest, usable)
     return TrainingMemory(
         moments=moments,
         kinds_of_groups_count=groups,
@@ -405,7 +449,7 @@ def _on_stage(
         total_bytes=total,
         capacity_bytes=capacity,
         usable_bytes=usable,
-        headroom_bytes=headroom,
+        headroom_bytes=_headroom(usable, total),
         host_bytes=sum(host.values()),
         nvme_bytes=sum(away["nvme"].values()),
         tier_bytes=sum(away["tier"].values()),
@@ -450,47 +494,3 @@ def _beside(
         + maximum(frozen.logits_bytes_per_token, frozen.working_bytes / tokens),
         passing_bytes=frozen.room.loss_chunk_bytes + sum(frozen.communication_parts_bytes.values()),
     )
-
-
-@lightweight
-class _Places:
-    """Where the parts of a rank's state are kept, ``away_bytes`` by place and part [B]."""
-
-    weights_bytes: float
-    gradients_bytes: float
-    optimizer_bytes: Number
-    away_bytes: dict[Place, dict[str, Number]]
-
-
-def _places(state: StageState, settings: TrainingSettings) -> _Places:
-    """Divide a state among accelerator, host memory, NVMe and memory tier.
-
-    With an offloaded optimizer gradients follow their states as soon as they are divided (ZeRO 2
-    and 3): the accelerator keeps one bucket of them.
-    """
-    weights, gradients, optimizer = (
-        state.weights_bytes,
-        state.gradients_bytes,
-        state.optimizer_bytes,
-    )
-    if settings.optimizer_in_backward:
-        # The largest gradient is there while its tensor is updated.
-        gradients = min(gradients, state.largest_trained_elements * settings.gradient_bytes)
-    # What goes to "none" stays, and is nothing.
-    away: dict[Place, dict[str, Number]] = {place: {} for place in get_args(Place)}
-    if settings.offload.optimizer != "none":
-        away[settings.offload.optimizer]["optimizer"] = optimizer
-        optimizer = 0.0
-        if settings.zero_stage >= 2:
-            away["cpu"]["gradients"] = gradients
-            gradients = min(gradients, settings.bucket_elements * settings.gradient_bytes)
-    if settings.offload.parameters != "none":
-        away[settings.offload.parameters]["parameters"] = weights
-        weights = 0.0
-    return _Places(weights, gradients, optimizer, away)
-
-
-def _paged_total(total: Interval, rest: Interval, usable: Number) -> Interval:
-    """All that is held where states give way: no more than there is, but for what cannot [B]."""
-    pairs = ((total.value, rest.value), (total.low, rest.low), (total.high, rest.high))
-    return Interval(*(minimum(held, maximum(usable, least)) for held, least in pairs))

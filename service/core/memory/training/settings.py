@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from service.core.architecture.model import DropoutSite
 from service.core.elementwise import Number
@@ -71,6 +71,7 @@ _ONE_BY_ONE = frozenset(
         *("apollo", "apollo-mini"),
     }
 )
+_HALF_BITS = 16.0
 #: Stands for every matrix product inside the layers, as in PEFT.
 ALL_LINEAR = "all-linear"
 
@@ -123,6 +124,33 @@ class MicroBatch:
     tokens: Number = 4096
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOpen:
+    """A choice that nobody has told, with what else people make of it.
+
+    ``names`` are the settings of a request that would tell it; each of ``others`` holds values by
+    fields of `TrainingSettings`. It is open where training goes by one of ``methods`` with one of
+    ``zero_stages``, by any if there are none.
+    """
+
+    names: tuple[str, ...]
+    others: tuple[tuple[tuple[str, Any], ...], ...]
+    methods: frozenset[str] = frozenset()
+    zero_stages: frozenset[int] = frozenset()
+
+    def is_open(self, settings: TrainingSettings, weight_bits: float) -> bool:
+        """Whether a run with weights of so many bits leaves it open.
+
+        Weights of 32 bits have no copy in 32 bits, and states of their format.
+        """
+        return (
+            settings.trains
+            and (not self.methods or settings.method in self.methods)
+            and (not self.zero_stages or settings.zero_stage in self.zero_stages)
+            and ("master_weights" not in self.names or weight_bits <= _HALF_BITS)
+        )
+
+
 @lightweight
 class TrainingSettings:
     """A training run's settings.
@@ -164,6 +192,8 @@ class TrainingSettings:
     ``prefetch_layers`` are gathered ahead, and tensors of up to ``persistent_elements`` are not
     divided. With ``expandable_segments`` the allocator grows what it has instead of adding to it;
     ``memory_reserve_ratio`` of the accelerator's memory is to stay free.
+
+    What is ``left_open`` has the value that most people mean, and widens ranges by others.
     """
 
     method: Method = "full"
@@ -212,6 +242,11 @@ class TrainingSettings:
     framework: str = "default"
     framework_version: str | None = None
     framework_generation: str | None = None
+    left_open: tuple[LeftOpen, ...] = ()
+
+    def otherwise(self, choice: LeftOpen) -> tuple[TrainingSettings, ...]:
+        """The same run under each other outcome of a choice, with nothing left open."""
+        return tuple(replace(self, left_open=(), **dict(other)) for other in choice.others)
 
     @property
     def release(self) -> str:
@@ -241,6 +276,7 @@ class TrainingSettings:
             optimizer_in_backward=False,
             activation_checkpointing="none",
             offload=Offload(),
+            left_open=(),
         )
 
     @property
@@ -272,4 +308,4 @@ class TrainingSettings:
     @computed_once
     def structural(self) -> TrainingSettings:
         """What decides which tensors there are: all but how many micro-batches make a step."""
-        return replace(self, gradient_accumulation_steps=1)
+        return replace(self, gradient_accumulation_steps=1, left_open=())

@@ -54,7 +54,7 @@ from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
-from service.estimation.training.untold import filled_in
+from service.estimation.training.untold import filled_in, left_open
 
 #: Tokens of an optimizer step where the caller names no batch, by the operations of the run: what
 #: learns most was found to be ``0.292 × operations ^ 0.3271``, within a factor of four or so.
@@ -294,14 +294,14 @@ def variants(
         for weights in _fine_weights(architecture, method, request, recipes):
             precision = resolve_precision(PrecisionRequest(weights=weights), architecture)
             for optimizer in run.optimizers:
-                asked = filled_in(
-                    settings_of(run).model_copy(update={"method": method, "optimizer": optimizer}),
-                    framework,
-                    release.generation,
-                    architecture,
-                    weights,
+                common = settings_of(run).model_copy(
+                    update={"method": method, "optimizer": optimizer}
                 )
-                base = training_settings(asked, release.generation, recipes, architecture)
+                asked = filled_in(common, framework, release.generation, architecture, weights)
+                base = replace(
+                    training_settings(asked, release.generation, recipes, architecture),
+                    left_open=left_open(common, framework, release.generation, architecture),
+                )
                 predicted = asked.prediction_layers or 0
                 for checkpointing in _CHECKPOINTING:
                     for zero_stage in recipes.zero_stages or _ZERO_STAGES:
