@@ -37,19 +37,21 @@ def resolve_parallelism(
     Returns None after noting, with numbers that would work, what is impossible.
     """
     parallelism = Parallelism(**{name: getattr(asked, name) for name in _DEGREES})
+    if architecture is not None and pads_heads:
+        architecture = with_padded_heads(architecture, parallelism.tensor)
     if accelerator_count is not None and parallelism.accelerator_count != accelerator_count:
-        problems.add(
-            "/accelerator_count",
+        said = (
             f"tensor {asked.tensor} × pipeline {asked.pipeline} × data {asked.data} × context "
             f"{asked.context} use {parallelism.accelerator_count} accelerators, not "
             f"{accelerator_count}; data counts replicas, accelerator_count counts all accelerators"
-            + _working_data(parallelism.replica_accelerators, accelerator_count),
         )
+        # Numbers of replicas help only where one of them is possible.
+        if architecture is None or _check_replica(parallelism, architecture, problems):
+            said += _working_data(parallelism.replica_accelerators, accelerator_count)
+        problems.add("/accelerator_count", said)
         return None
     if architecture is None:
         return None
-    if pads_heads:
-        architecture = with_padded_heads(architecture, parallelism.tensor)
     if not check_parallelism(parallelism, architecture, problems):
         return None
     return parallelism
@@ -84,6 +86,14 @@ def check_parallelism(
     parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
 ) -> bool:
     """Whether a model can be divided in the given way; notes, with degrees that work, if not."""
+    fine = _check_replica(parallelism, architecture, problems)
+    return _possible_experts(parallelism, architecture, problems) and fine
+
+
+def _check_replica(
+    parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
+) -> bool:
+    """Whether heads and layers can be divided in the given way; notes what works, if not."""
     fine = True
     for heads in architecture.query_head_counts:
         if heads % parallelism.tensor:
@@ -100,7 +110,7 @@ def check_parallelism(
             f"{architecture.layer_count} work",
         )
         fine = False
-    return _possible_experts(parallelism, architecture, problems) and fine
+    return fine
 
 
 def _nearest(heads: int, parallelism: Parallelism, layers: int) -> str:

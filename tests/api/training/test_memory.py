@@ -146,6 +146,17 @@ async def test_the_largest_micro_batch_fits_on_every_stage(client):
             "/accelerator_count",
             "data 2 would work",
         ),
+        # What no number of accelerators makes possible is said with their number.
+        (
+            {"accelerator_count": 8, "parallelism": {"tensor": 3}},
+            "/parallelism/tensor",
+            "degrees that work: 2, 4",
+        ),
+        (
+            {"training": {"framework": "deepspeed", "optimizer": "galore-adamw"}},
+            "/training/optimizer",
+            "use one of these, or another framework",
+        ),
         ({"parallelism": {"expert": 2}}, "/parallelism/expert", "only 1 works"),
         ({"parallelism": {"context": 3}}, "/parallelism/context", "multiple of 3"),
         ({"precision": {"weights": "int4"}}, "/precision/weights", "qlora"),
