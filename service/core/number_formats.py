@@ -114,6 +114,10 @@ _EXL = {
     2: "turboderp-org/exllamav2 README and doc/convert.md, 2025 (mixes of 2 to 8 bits, head of 6)",
     3: "turboderp-org/exllamav3 doc/exl3.md and doc/convert.md, 2025-2026 (trellises, head of 6)",
 }
+_MLX = (
+    "ml-explore/mlx mlx.core.quantize and mlx.nn.quantize, 2025 (affine, groups of 64; linear and "
+    "embedding layers)"
+)
 _GGUF_MIX = "ggml-org/llama.cpp src/llama-quant.cpp tensor type choices, 2026; block sizes: ggml"
 
 
@@ -176,6 +180,11 @@ def _exllama(generation: int, bits: float) -> NumberFormat:
         by_class_bits=MappingProxyType({TensorClass.HEAD: 8.0 if bits >= 8.0 else 6.0}),
         widened_whole=True,
     )
+
+
+def _mlx(bits: int) -> NumberFormat:
+    """MLX's own format: groups of 64 with a scale and a bias of 16 bit, in all matrices."""
+    return NumberFormat(f"mlx-{bits}bit", bits + (16.0 + 16.0) / 64.0, "bf16", _MLX, _GGUF_MATRICES)
 
 
 def _first_eighth(first: float, rest: float) -> float:
@@ -373,6 +382,7 @@ _FORMATS = (
         for bits in (2.25, 2.5, 3.0, 3.5, 3.75, 4.0, 4.25, 4.5, 4.65, 5.0, 5.5, 6.0, 6.5, 8.0)
     ),
     *(_exllama(3, bits) for bits in (2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0)),
+    *(_mlx(bits) for bits in (2, 3, 4, 5, 6, 8)),
 )
 
 #: Every format that a request may name, by id.

@@ -39,7 +39,7 @@ MODELS = {
 REFUSED_MODELS = {
     "llama3.1:8b-instruct-q4_K_M": "mean meta-llama/Llama-3.1-8B with weights in gguf-q4_k_m?",
     "unsloth/gpt-oss-20b-GGUF": "did you mean openai/gpt-oss-20b with weights in gguf-q4_k_m",
-    "mlx-community/Qwen3-8B-4bit": "did you mean Qwen/Qwen3-8B with weights in int4?",
+    "mlx-community/Qwen3-8B-4bit": "did you mean Qwen/Qwen3-8B with weights in mlx-4bit?",
     "nvidia/Llama-3.3-70B-Instruct-FP4": "meta-llama/Llama-3.3-70B-Instruct with weights in nvfp4",
     "gpt-4o": "offered by OpenAI as a service",
     "claude-3.5-sonnet": "offered by Anthropic as a service",

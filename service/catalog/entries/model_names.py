@@ -37,11 +37,12 @@ _FORMATS: Mapping[str, str] = {
         for id_ in NUMBER_FORMATS
         if id_.startswith("exl")
     },
+    **{id_: id_.replace("-", "[-_]?") for id_ in NUMBER_FORMATS if id_.startswith("mlx-")},
     "awq-int4": "awq(?:[-_]?(?:int4|4bit))?",
     "gptq-int4": "gptq(?:[-_]?(?:int4|4bit))?",
     "bnb-nf4": "(?:unsloth-)?bnb[-_]4bit",
-    "int4": "(?:mlx-)?4bit|int4|w4a16|quantized[.]w4a16",
-    "int8": "(?:mlx-)?8bit|int8|w8a8|quantized[.]w8a8|w8a16",
+    "int4": "4bit|int4|w4a16|quantized[.]w4a16",
+    "int8": "8bit|int8|w8a8|quantized[.]w8a8|w8a16",
     "nvfp4": "nvfp4|fp4",
     "fp8": "fp8(?:[-_](?:dynamic|block))?",
     "mxfp4": "mxfp4",
@@ -161,6 +162,9 @@ class ModelIndex(ReferenceIndex):
         for begun, why in _known_reasons():
             if _begins(name.replace(" ", "-"), begun):
                 return NotOffered(reference, f"{begun!r} {why}")
+        if reference.casefold().startswith("mlx-community/"):
+            # All that they name by a width is in MLX's own format.
+            name = re.sub(r"-(?=[2-8]bit$)", "-mlx-", name)
         slips = self.slips(reference)
         for plain, format_id in () if slips else _without_format(name):
             found = self.find(plain)

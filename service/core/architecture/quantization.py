@@ -107,6 +107,8 @@ def _quantised(
     method = method.lower().replace("_", "-") if isinstance(method, str) else ""
     if method in ("compressed-tensors", "modelopt", "fp8", "nvfp4", "quark"):
         stated = _grouped(config) or _by_algorithm(config, method)
+    elif not method and {"bits", "group_size"} <= config.keys():
+        stated = _mlx(config)
     else:
         stated = _BY_METHOD[method](config) if method in _BY_METHOD else None
     by_layer = _by_layer(config)
@@ -301,6 +303,15 @@ def _exllama(config: Mapping[str, Any], generation: int) -> _Found:
         key=lambda one: abs(one.bits_per_element - bits),
     )
     return listed.id, replace(listed, bits_per_element=float(bits))
+
+
+def _mlx(config: Mapping[str, Any]) -> _Found:
+    """MLX's own format, which names no method: a scale and a bias of 16 bit a group."""
+    bits, group = _integer(config, 0, "bits"), _integer(config, 0, "group_size")
+    listed = NUMBER_FORMATS.get(f"mlx-{bits}bit")
+    if listed is None or group < 1:
+        return None
+    return listed.id, replace(listed, bits_per_element=bits + 32.0 / group)
 
 
 _BY_METHOD: Mapping[str, Callable[[Mapping[str, Any]], _Found]] = {

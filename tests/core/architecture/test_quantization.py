@@ -56,6 +56,7 @@ def test_the_language_part_speaks_where_the_whole_does_not():
         ({"quant_method": "eetq"}, "int8"),
         ({"quant_method": "exl2", "bits": 4.65, "head_bits": 6}, "exl2-4.65bpw"),
         ({"quant_method": "exl3", "bits": 3.0}, "exl3-3.0bpw"),
+        ({"bits": 4, "group_size": 64}, "mlx-4bit"),
     ],
 )
 def test_formats_as_listed(quantization, expected):
