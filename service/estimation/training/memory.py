@@ -111,9 +111,9 @@ def left_open_warnings(memory: TrainingMemory) -> Iterable[EstimateWarning]:
             name = choice.names[0]
             yield EstimateWarning(
                 "left_open",
-                f"nobody says {_CHOICES[name]}: as most do, the run takes {usual / 1e9:.1f} GB an "
-                f"accelerator, as others do {found / 1e9:.1f} GB; the range holds both, and is "
-                "narrower where it is said",
+                f"it is not stated {_CHOICES[name]}: by the usual choice the run takes "
+                f"{usual / 1e9:.1f} GB per accelerator, by another that is in use "
+                f"{found / 1e9:.1f} GB. The range holds both; state it to narrow the range",
                 about=f"training.{name}",
             )
 
