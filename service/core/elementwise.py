@@ -9,9 +9,6 @@ time of ``isinstance``: arrays here are of no subclass.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import reduce
-from operator import add
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -89,11 +86,6 @@ def either(first: Truth, second: Truth) -> Truth:
     return first or second
 
 
-def total(figures: Sequence[Number]) -> Number:
-    """Sum of figures, zero of none; it begins with the first, as adding a zero takes as long."""
-    return reduce(add, figures) if figures else 0.0
-
-
 def positive(number: Number) -> bool:
     """Whether a figure is above zero in all configurations where it is known."""
     if number.__class__ is ndarray:
@@ -104,6 +96,11 @@ def positive(number: Number) -> bool:
 def is_nothing(number: Number) -> bool:
     """Whether a figure is a plain zero, with which nothing need be computed."""
     return number.__class__ is float and number == 0.0
+
+
+def scaled(number: Number, ratio: Number) -> Number:
+    """A number times a ratio; the number itself where that is a plain one."""
+    return number if ratio.__class__ is float and ratio == 1.0 else number * ratio
 
 
 def everywhere(condition: Truth) -> bool:

@@ -15,8 +15,6 @@ https://www.bipm.org/documents/20126/2071204/JCGM_100_2008_E.pdf
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import mul
 
 from numpy import ndarray
 
@@ -32,8 +30,8 @@ from service.core.elementwise import (
     maximum,
     minimum,
     positive,
+    scaled,
     sqrt,
-    total,
     where,
 )
 from service.core.lightweight import lightweight
@@ -64,8 +62,13 @@ def from_log_sigma(value: Number, log_sigma: Number) -> Interval:
 
 def independent_sum(parts: Iterable[Interval]) -> Interval:
     """Sum of independent figures of one unit; never below zero when all parts are not."""
-    known, unsure = _by_certainty(parts)
-    offset = total([part.value for part in known])
+    offset: Number = 0.0
+    unsure: list[Interval] = []
+    for part in parts:
+        if part.low is not part.high:
+            unsure.append(part)
+        else:
+            offset = part.value if is_nothing(offset) else offset + part.value
     if not unsure:
         return exact(offset)
     whole = unsure[0] if len(unsure) == 1 else _sum_in_quadrature(unsure)
@@ -73,25 +76,23 @@ def independent_sum(parts: Iterable[Interval]) -> Interval:
 
 
 def _sum_in_quadrature(parts: Sequence[Interval]) -> Interval:
-    value = total([part.value for part in parts])
-    below = total([(part.value - part.low) ** 2 for part in parts])
-    above = total([(part.high - part.value) ** 2 for part in parts])
+    first = parts[0]
+    value, least = first.value, first.low
+    below, above = value - least, first.high - value
+    below, above = below * below, above * above
+    for part in parts[1:]:
+        middle, low = part.value, part.low
+        under, over = middle - low, part.high - middle
+        value, least = value + middle, least + low
+        below, above = below + under * under, above + over * over
     # In quadrature the lower side never reaches past the sum of the lower ends.
-    least = total([part.low for part in parts])
     return Interval(value, maximum(value - sqrt(below), least), value + sqrt(above))
-
-
-def _by_certainty(figures: Iterable[Interval]) -> tuple[list[Interval], list[Interval]]:
-    """Those without uncertainty, and the others."""
-    known: list[Interval] = []
-    unsure: list[Interval] = []
-    for figure in figures:
-        (known if figure.low is figure.high else unsure).append(figure)
-    return known, unsure
 
 
 def scale(figure: Interval, factor: Number) -> Interval:
     """A figure times a non-negative exact factor (a count, a unit conversion)."""
+    if factor.__class__ is float and factor == 1.0:
+        return figure
     if figure.low is figure.high:
         return exact(figure.value * factor)
     return Interval(figure.value * factor, figure.low * factor, figure.high * factor)
@@ -117,21 +118,28 @@ def product(*factors: Interval) -> Interval:
     then zero as well, and the upper side falls back to the product of the upper ends, which is
     wider than quadrature: safe for figures such as a grid with no measured emissions.
     """
-    known, unsure = _by_certainty(factors)
+    ratio: Number = 1.0
+    unsure: list[Interval] = []
+    for factor in factors:
+        if factor.low is not factor.high:
+            unsure.append(factor)
+        else:
+            ratio = scaled(factor.value, ratio)
     if not unsure:
-        return exact(_multiplied(known))
+        return exact(ratio)
     if len(unsure) == 1:
-        return scale(unsure[0], _multiplied(known)) if known else unsure[0]
-    if not all(positive(factor.low) for factor in unsure):
-        return _product_with_zeros(factors)
-    value = _multiplied(factors)
-    below = total([log(factor.value / factor.low) ** 2 for factor in unsure])
-    above = total([log(factor.high / factor.value) ** 2 for factor in unsure])
+        return scale(unsure[0], ratio)
+    value: Number = ratio
+    below: Number = 0.0
+    above: Number = 0.0
+    for factor in unsure:
+        middle, low = factor.value, factor.low
+        if not positive(low):
+            return _product_with_zeros(factors)
+        value = scaled(middle, value)
+        under, over = log(middle / low), log(factor.high / middle)
+        below, above = below + under * under, above + over * over
     return Interval(value, value * exp(-sqrt(below)), value * exp(sqrt(above)))
-
-
-def _multiplied(factors: Sequence[Interval]) -> Number:
-    return reduce(mul, [factor.value for factor in factors])
 
 
 def _product_with_zeros(factors: Sequence[Interval]) -> Interval:

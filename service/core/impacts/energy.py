@@ -342,7 +342,8 @@ def _it_power_w(
     parts = scale(independent_sum(each_w), count)
     whole = from_log_sigma(parts.value, model.machine_log_sigma)
     found = Interval(parts.value, minimum(parts.low, whole.low), maximum(parts.high, whole.high))
-    return bounded(found, 0.0, machines * platform.rated_power_w)
+    most_w = machines * platform.rated_power_w
+    return Interval(*(minimum(one, most_w) for one in (found.value, found.low, found.high)))
 
 
 def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestEnergy:

@@ -15,7 +15,7 @@ from service.core.elementwise import (
     maximum,
     minimum,
     positive,
-    total,
+    scaled,
 )
 from service.core.lightweight import lightweight
 from service.core.performance.attended import AttentionWork
@@ -121,24 +121,24 @@ class RankSteps:
         are added. With pipeline parallelism the load is that of one microbatch and the time that
         of its way through all stages.
         """
-        tokens = load.prefill_tokens + load.decode_sequences
+        tokens, sequences = load.tokens, load.sequences
         if self.context_ranks > 1:
             tokens = tokens / self.context_ranks
-        sequences = load.prefill_sequences + load.decode_sequences
         flops = tokens * self.token_flops + sequences * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
         memory_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.sequence_bytes
         memory_s: Number = memory_bytes / self.bytes_per_s
         # Compute and memory time of each operator [s].
         operators: list[tuple[Number, Number]] = []
+        always, padded = True, None
         for costs, sizes, rows in (
             (self.by_token, self.sizes.by_token, tokens),
             (self.by_sequence, self.sizes.by_sequence, sequences),
         ):
             if not costs:
                 continue
-            always = positive(rows)
-            padded = padded_rows(rows, 1.0, self.tile_rows)
+            if padded is None or rows is not tokens:
+                always, padded = positive(rows), padded_rows(rows, 1.0, self.tile_rows)
             for padded_row_s, weights_s, row_s, widened_s in costs:
                 read_s = weights_s if always else weights_s * (rows > 0)
                 if not is_nothing(widened_s):
@@ -178,12 +178,16 @@ class RankSteps:
             if not self.fused:
                 memory_s = memory_s + scores_s * pairs
                 memory_bytes = memory_bytes + scores_bytes * pairs
-        compute_s = total([one_s for one_s, _ in operators])
-        memory_s = memory_s + total([one_s for _, one_s in operators])
+        compute_s: Number = 0.0
         # Of operators whose arithmetic takes longer: that, and their memory time.
-        bound = [(one_s >= other_s, one_s, other_s) for one_s, other_s in operators]
-        longer_s = total([is_bound * one_s for is_bound, one_s, _ in bound])
-        beside_s = total([is_bound * one_s for is_bound, _, one_s in bound])
+        longer_s: Number = 0.0
+        beside_s: Number = 0.0
+        for item_compute_s, item_memory_s in operators:
+            bound: Truth = item_compute_s >= item_memory_s
+            longer_s = longer_s + bound * item_compute_s
+            beside_s = beside_s + bound * item_memory_s
+            compute_s = compute_s + item_compute_s
+            memory_s = memory_s + item_memory_s
         compute_bound_s = longer_s + self.exposed_ratio * beside_s
         work_s = (
             compute_bound_s + (memory_s - beside_s) + self.exposed_ratio * (compute_s - longer_s)
@@ -398,7 +402,7 @@ def attended(
 
     Decoding attends to ``bucket_ratio`` times as many tokens as there are.
     """
-    decode_span = load.decode_context_tokens * bucket_ratio
+    decode_span = scaled(load.decode_context_tokens, bucket_ratio)
     prefill_span = load.prefill_context_tokens
     if not (layer.causal and fused):
         # As many tokens after it as before it: whole products compute what a mask takes away.
@@ -412,13 +416,14 @@ def attended(
         # A chunked window is half full on average; a sliding one is full once it is reached.
         decode_span = minimum(decode_span, window / 2.0 if layer.chunked else window)
         prefill_span = minimum(prefill_span, window / 2.0 if layer.chunked else window)
-    decode_span = decode_span * layer.density_ratio
-    prefill_span = prefill_span * layer.density_ratio
-    decoding = load.decode_sequences * decode_span
-    # A prompt's own keys and values are read once per block of queries, from cache for the most
-    # part: about twice the context a prompt ends with.
-    read = decoding + load.prefill_sequences * 2.0 * prefill_span + load.prefill_tokens
-    pairs = decoding + load.prefill_tokens * prefill_span
+    decode_span = scaled(decode_span, layer.density_ratio)
+    prefill_span = scaled(prefill_span, layer.density_ratio)
+    read = pairs = load.decode_sequences * decode_span
+    if not is_nothing(load.prefill_tokens):
+        pairs = pairs + load.prefill_tokens * prefill_span
+        # A prompt's own keys and values are read once per block of queries, from cache for the most
+        # part: about twice the context a prompt ends with.
+        read = read + load.prefill_sequences * 2.0 * prefill_span + load.prefill_tokens
     return (pairs, read) if context_ranks == 1 else (pairs / context_ranks, read / context_ranks)
 
 

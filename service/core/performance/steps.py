@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from service.core.elementwise import Number, maximum
+from service.core.elementwise import Number, is_nothing, maximum
 from service.core.lightweight import lightweight
 from service.core.performance.spread import TimeShares
 
@@ -23,6 +23,20 @@ class StepLoad:
     prefill_context_tokens: Number
     decode_sequences: Number
     decode_context_tokens: Number
+
+    @property
+    def tokens(self) -> Number:
+        """Tokens that pass through the layers [token]."""
+        if is_nothing(self.prefill_tokens):
+            return self.decode_sequences
+        return self.prefill_tokens + self.decode_sequences
+
+    @property
+    def sequences(self) -> Number:
+        """Sequences that have any of them [-]."""
+        if is_nothing(self.prefill_sequences):
+            return self.decode_sequences
+        return self.prefill_sequences + self.decode_sequences
 
 
 @lightweight

@@ -333,21 +333,22 @@ def _on_stage(
     slack = engine.slack(peak)
     weights, cache = engine.loaded(plan.weights.total_bytes), engine.sized(cached)
     capacity = accelerator.memory_bytes
-    inside = [libraries, slack, weights]
+    # Plain figures first, so that there are fewer passes where others are arrays.
+    inside = [weights, libraries]
     for part, counts in (
-        (activations, engine.activations_in_share),
         (graphs, engine.graphs_in_share),
         (context, engine.context_in_share),
+        (activations, engine.activations_in_share),
     ):
         if counts:
             inside.append(part)
-    counted = independent_sum(inside)
+    counted = independent_sum((*inside, slack))
     usable = engine.usable_bytes(capacity, serving.memory_utilization_ratio, counted.value)
     budget = cache_budget(
         usable,
         counted,
         capacity,
-        independent_sum((weights, activations, libraries, slack, graphs)),
+        independent_sum((weights, libraries, graphs, activations, slack)),
     )
     headroom = shift(budget, -cached)
     return InferenceMemory(

@@ -23,10 +23,9 @@ class SteadyState:
     """A replica in steady state with a fixed number of running sequences.
 
     ``decode`` is a step of decoding sequences only, ``prefill`` one of a prompt's chunk alone, of
-    which a prompt has ``chunks``. ``decoding_sequences`` and ``prefilling_sequences`` are mean
-    numbers of sequences in either phase. ``ttft_parts_s`` add up to ``ttft_s``. All times [s],
-    ``requests_per_s`` per replica. ``mix`` are the steps of a stage, None where prompts and
-    decoding are apart.
+    which a prompt has ``chunks``. ``decoding_sequences`` are those that decode on average.
+    ``ttft_parts_s`` add up to ``ttft_s``. All times [s], ``requests_per_s`` per replica. ``mix``
+    are the steps of a stage, None where prompts and decoding are apart.
 
     ``prompts_per_step`` are met by a decoding sequence as far as they are others', a share
     ``others_ratio``; ``fuller_s`` is what its steps take beyond that. A share ``busy_ratio`` of
@@ -38,7 +37,6 @@ class SteadyState:
     prefill: StepTime
     chunks: Number
     decoding_sequences: Number
-    prefilling_sequences: Number
     unloaded_ttft_s: Number
     ttft_s: Number
     tpot_s: Number
@@ -119,7 +117,8 @@ def closed_loop(
             ttft_s = computed_s + half_busy * step_s
         rate = minimum(sequences / (computed_s + met_steps * step_s), most)
         prompts = minimum(rate * step_s, most_prompts)
-    ttft_s = computed_s + half_busy * step_s
+    under_way_s = half_busy * step_s
+    ttft_s = computed_s + under_way_s
     # Where steps have no time for more, what is left over makes steps full, and then prompts wait.
     backlog_s = maximum(sequences / rate - later * step_s - ttft_s, 0.0)
     fullest_s = base_s + taken_s * most_prompts
@@ -132,7 +131,6 @@ def closed_loop(
         prefill=prefill,
         chunks=replica.prefill_chunks,
         decoding_sequences=rate * later * (step_s + fuller_s) * stages,
-        prefilling_sequences=rate * (ttft_s + waiting_s) * stages,
         unloaded_ttft_s=replica.passes(replica.prefill_chunks) * prefill.total_s,
         ttft_s=ttft_s + waiting_s,
         # A single token has none after it; what one would take is told.
@@ -141,7 +139,7 @@ def closed_loop(
         ttft_parts_s={
             "own_prompt": own_s,
             "earlier_prompts": others_s * queued,
-            "step_under_way": half_busy * step_s,
+            "step_under_way": under_way_s,
             "backlog": waiting_s,
         },
         mix=mix,

@@ -205,7 +205,6 @@ def burst_load(replica: Replica, slots: Number, requests: Number, prefill: StepT
         prefill=prefill,
         chunks=replica.prefill_chunks,
         decoding_sequences=rate * later * tpot_s,
-        prefilling_sequences=rate * running_s,
         unloaded_ttft_s=full.own_prompt_s,
         ttft_s=running_s,
         tpot_s=where(later > 0, tpot_s, full.decode_s),

@@ -130,7 +130,6 @@ class Pools:
             prefill=self.prefill,
             chunks=self.chunks,
             decoding_sequences=running_sequences,
-            prefilling_sequences=rate_per_s * self.prompt_s / self.prefill_replicas,
             unloaded_ttft_s=self.prompt_s + self.transfer_s,
             ttft_s=sum(parts.values()),
             tpot_s=decode.total_s,

@@ -238,7 +238,6 @@ def _loaded(full: FullReplica, requests_per_s: Number, rate: Number, mix: Mix) -
         prefill=prefill,
         chunks=replica.prefill_chunks,
         decoding_sequences=decoding * stages,
-        prefilling_sequences=rate * waiting_s * stages,
         unloaded_ttft_s=replica.passes(replica.prefill_chunks) * prefill.total_s,
         ttft_s=waiting_s,
         tpot_s=tpot_s,

@@ -10,7 +10,16 @@ from dataclasses import replace
 from math import ceil
 
 from service.core.deployment import NO_SPREAD, LengthSpread, Parallelism
-from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
+from service.core.elementwise import (
+    Number,
+    Truth,
+    exp,
+    is_nothing,
+    maximum,
+    minimum,
+    scaled,
+    where,
+)
 from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
 from service.core.lightweight import computed_once, lightweight
 from service.core.performance.calibration import PerformanceCalibration
@@ -132,12 +141,12 @@ class Replica:
         """Pipeline stages that work at the same time on chunks of one prompt [-]."""
         return self.calibration.engine.stages_at_work(self.overlapping_stages)
 
-    @property
+    @computed_once
     def prefill_chunks(self) -> Number:
         """Chunks of a prompt alone, the last as long as it is [-]."""
         return maximum(self.requests.new_input_tokens / self.chunk_tokens, 1.0)
 
-    @property
+    @computed_once
     def prompts_by_budget(self) -> Number:
         """Prompts that a step takes at most in the long run: all tokens go through steps [-].
 
@@ -147,7 +156,7 @@ class Replica:
         most = self.encodable(
             self.chunk_tokens / (requests.new_input_tokens + requests.later_tokens)
         )
-        return most * (1.0 + self.prompts_apart * _UNBOUNDED)
+        return scaled(most, 1.0 + self.prompts_apart * _UNBOUNDED)
 
     def encodable(self, prompts: Number) -> Number:
         """So many prompts, or as many as an encoder has room for in a step [-].
@@ -163,8 +172,10 @@ class Replica:
     def held_steps(self) -> Number:
         """Steps for which a request holds a slot: those of its prompt and of later tokens [-]."""
         later = self.requests.later_tokens
-        chunks = 1.0 / self.prompts_by_budget - later / self.chunk_tokens
-        return later + maximum(chunks, 1.0) * (1.0 - self.prompts_apart) + self.prompts_apart
+        chunks = maximum(1.0 / self.prompts_by_budget - later / self.chunk_tokens, 1.0)
+        if is_nothing(self.prompts_apart):
+            return later + chunks
+        return later + chunks * (1.0 - self.prompts_apart) + self.prompts_apart
 
     def fullest_prompts(self, slots: Number) -> Number:
         """Prompts that a step of a stage takes with all slots of the replica taken [-]."""
@@ -173,6 +184,8 @@ class Replica:
 
     def passes(self, steps: Number) -> Number:
         """Turns of a step that a prompt in so many steps takes to leave the last stage [-]."""
+        if self.parallelism.pipeline == 1:
+            return steps
         return 1.0 + (steps - 1.0) / self.stages_at_work
 
     def prefill(self) -> StepTime:
@@ -202,16 +215,16 @@ class Replica:
             Prompts in a step that takes any; None where they come at random [-].
         """
         requests = self.requests
-        new = requests.new_input_tokens
-        decoding = prompts * requests.later_tokens
+        new, later = requests.new_input_tokens, requests.later_tokens
+        decoding = prompts * later
         # A sequence meets the others, beside itself.
         neighbours = decoding * (1.0 - 1.0 / maximum(sequences, 1.0))
         # Those that decode take no room in the steps of prompts that are apart.
-        beside = neighbours * (1.0 - self.prompts_apart)
+        beside = scaled(neighbours, 1.0 - self.prompts_apart)
         room = maximum(self.chunk_tokens - beside, 1.0)
         if together is None:
             together = prompts / maximum(1.0 - exp(-prompts), _NO_PROMPTS)
-        decodes = requests.later_tokens > 0
+        decodes = later > 0
         room = new * self.encodable(room / new) if self.encoder is not None else room
         tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
         alone = decode_load(requests, neighbours + 1.0)
