@@ -1,22 +1,29 @@
-"""A grid of configurations on the array path: figures of accelerator and load are arrays."""
+"""What is computed of one configuration, and of a grid whose figures are arrays."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from service.core.deployment import Link
-from service.core.estimate.inference import estimate_inference, inference_energy
+from service.core.deployment import Link, Region
+from service.core.estimate.inference import InferenceSetup, estimate_inference, inference_energy
 from service.core.impacts.footprint import footprint
-from service.core.impacts.infrastructure import making
+from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import exact
 from service.estimation.inference.deployment import ResolvedDeployment
 
+Evaluate = Callable[[Region], tuple[Any, ...]]
 
-def grid(resolved: ResolvedDeployment, size: int) -> Any:
+
+def single(resolved: ResolvedDeployment) -> Evaluate:
+    """An action that evaluates a deployment by itself."""
+    return _evaluating(resolved.setup, resolved.calibration.infrastructure)
+
+
+def grid(resolved: ResolvedDeployment, size: int) -> Evaluate:
     """An action that evaluates ``size`` configurations around a deployment.
 
-    Memory fit, TTFT, TPOT, throughput, power, energy, carbon and water of each, with intervals.
     Structure (model, formats, parallelism) is that of the deployment; figures vary.
     """
     draw = np.random.default_rng(20)
@@ -41,10 +48,14 @@ def grid(resolved: ResolvedDeployment, size: int) -> Any:
         concurrency=draw.choice([1.0, 8.0, 32.0, 128.0, 256.0], size),
     )
     setup = replace(resolved.setup, deployment=deployment, workload=workload)
-    infrastructure = resolved.calibration.infrastructure
-    made = making(accelerator, infrastructure)
+    return _evaluating(setup, resolved.calibration.infrastructure)
 
-    def evaluate(region: Any) -> tuple[Any, ...]:
+
+def _evaluating(setup: InferenceSetup, infrastructure: Infrastructure) -> Evaluate:
+    """Memory fit, TTFT, TPOT, throughput, power, energy, carbon and water, with intervals."""
+    made = making(setup.deployment.accelerator, infrastructure)
+
+    def evaluate(region: Region) -> tuple[Any, ...]:
         estimate = estimate_inference(setup)
         energy = inference_energy(estimate, infrastructure)
         placed = footprint(

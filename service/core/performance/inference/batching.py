@@ -105,12 +105,12 @@ def closed_loop(
     queued: Number = 0.0
     rate: Number = 0.0
     half_busy = 0.5 * busy
-    met_steps = half_busy + later
+    met_steps, queues = half_busy + later, not is_nothing(apart)
     for _ in range(_PASSES):
         # Each step ends as many requests as it takes prompts.
         met_prompts = prompts
         step_s = base_s + others_s * met_prompts
-        if not is_nothing(apart):
+        if queues:
             # Of the prompt under way, half is left on average.
             queued = apart * rate * maximum(ttft_s - 0.5 * own_s, 0.0) / fitting
             computed_s = own_s + others_s * queued
