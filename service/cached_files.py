@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -30,3 +31,19 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def forget_all_but_latest(folder: Path, kept: int) -> None:
+    """Remove all files of a folder but as many as may be ``kept``, those that were used last.
+
+    Other processes may do the same meanwhile: whoever reads a file that goes reads it to its end.
+    """
+
+    def used_s(path: Path) -> float:
+        with suppress(OSError):
+            return path.stat().st_mtime
+        return 0.0
+
+    for path in sorted(folder.iterdir(), key=used_s, reverse=True)[kept:]:
+        with suppress(OSError):
+            path.unlink()

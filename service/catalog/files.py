@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gc
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from typing import Any
 import orjson
 import yaml
 
-from service.cached_files import cache_home, write_whole
+from service.cached_files import cache_home, forget_all_but_latest, write_whole
 from service.catalog.entries.checks import Schemas, check_documents, known_to_meet, schemas_from
 from service.catalog.entries.documents import (
     Canonical,
@@ -32,6 +33,8 @@ from service.catalog.entries.specs import FIGURES, with_figures
 from service.settings import INSTALLATION
 
 _INSTALLED = INSTALLATION / "hardware_catalog"
+#: Installations whose catalogs are kept, each in 3 MB: those that were used last.
+_MOST_KEPT = 8
 
 #: Folder of the files of each collection.
 FOLDERS: Mapping[str, str] = {
@@ -113,10 +116,13 @@ def _packaged(directory: Path) -> DocumentSet:
                 for collection, entries in loaded.items()
             }
             known_to_meet(documents, _schemas(directory))
+            with suppress(OSError):
+                os.utime(kept)
             return documents
     documents = _documents(directory)
     with suppress(OSError):
         write_whole(kept, digest + b"\n" + orjson.dumps(documents))
+        forget_all_but_latest(kept.parent, _MOST_KEPT)
     return documents
 
 

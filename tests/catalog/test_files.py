@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,24 @@ def test_changed_code_reads_and_checks_again(
     monkeypatch.delattr(files, "read_files")
     with pytest.raises(NameError):
         packaged_documents(installed)
+
+
+def test_catalogs_of_installations_that_are_gone_are_forgotten(
+    installed: Path, tmp_path: Path
+) -> None:
+    packaged_documents(installed)
+    folder = tmp_path / "cache" / "headroom" / "catalog"
+    [own] = folder.iterdir()
+    others = [folder / f"{at}.json" for at in range(10)]
+    for at, other in enumerate(others):
+        other.write_bytes(b"")
+        os.utime(other, (at, at))
+    os.utime(own, (0, 0))
+    packaged_documents(installed)  # used: now it is the latest
+    [path] = (installed / "accelerators").glob("*.yaml")
+    path.write_text(path.read_text() + "\n")
+    packaged_documents(installed)  # read anew: older ones go
+    assert set(folder.iterdir()) == {own, *others[3:]}
 
 
 @pytest.mark.parametrize("left", [b"", b"\n{}", None])
