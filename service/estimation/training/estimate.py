@@ -43,6 +43,7 @@ from service.estimation.training.requests import (
     PlacedTrainingRequest,
 )
 from service.estimation.training.setup import ResolvedTraining
+from service.estimation.training.small_batches import batch_warnings
 from service.estimation.training.speed import resolved_speed, run_steps, run_warnings
 from service.estimation.training.speed_figures import speed_figures
 from service.estimation.training.tiers import around_with_tier, tier_price_usd
@@ -97,7 +98,12 @@ def training_latency_answer(
         **grounds(
             snapshot,
             OF_TIMES.warnings(
-                (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed, figures))
+                (
+                    *resolved.warnings,
+                    *fit_warnings(resolved, memory),
+                    *run_warnings(speed, figures),
+                    *batch_warnings(request, memory, speed),
+                )
             ),
             OF_TIMES.entries(
                 (*resolved.entries(snapshot), *speed_entries(speed, figures, snapshot))
@@ -184,6 +190,7 @@ def training_estimate(
                 *resolved.warnings,
                 *fit_warnings(resolved, memory),
                 *run_warnings(speed, figures),
+                *batch_warnings(request, memory, speed),
                 *impacts.warnings,
                 *prices.warnings,
                 *_use_warnings(resolved.accelerator.value, costed, run_hours),
