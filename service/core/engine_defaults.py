@@ -30,6 +30,8 @@ class StartSettings:
     prompts_apart: Number = field(default=0.0, metadata=FIGURE)
 
 
+#: Share of a memory that is no larger than what is kept free [-].
+_LEAST_SHARE = 0.01
 #: Names of what an engine starts with.
 STARTED = tuple(each.name for each in fields(StartSettings))
 #: Those that settings may ask for.
@@ -57,12 +59,14 @@ class DefaultsRule:
     It holds for one ``usage`` or any, on accelerators in ``hardware`` (any if empty) that are not
     in ``but_not`` and have at least ``least_memory_bytes`` [B], and for sequences of at most
     ``most_sequence_tokens`` [token]. With ``whole_prompts`` a step has room for the longest
-    sequence, too; with ``prompts_apart`` one that computes prompts decodes nothing.
+    sequence, too; with ``prompts_apart`` one that computes prompts decodes nothing. Where the share
+    of memory is all but ``kept_bytes`` [B], these say it in its place.
     """
 
     max_running_sequences: float | None = None
     chunked_prefill_tokens: float | None = None
     memory_utilization_ratio: float | None = None
+    kept_bytes: float | None = None
     whole_prompts: bool | None = None
     prompts_apart: bool | None = None
     usage: UsageContext | None = None
@@ -81,6 +85,13 @@ class DefaultsRule:
             and start.memory_bytes >= self.least_memory_bytes
             and (most is None or (longest is not None and longest <= most))
         )
+
+    def says(self, name: str, start: Start) -> float | None:
+        """What it says of a setting there, if anything."""
+        if name == "memory_utilization_ratio" and self.kept_bytes is not None:
+            return max(1.0 - self.kept_bytes / start.memory_bytes, _LEAST_SHARE)
+        value = getattr(self, name)
+        return None if value is None else float(value)
 
 
 #: Sets of rules that are the engine's own: of its generation, and of all its releases.
@@ -116,18 +127,18 @@ def starting_with(
     def stated(name: str) -> float:
         for rules in held:
             for rule in reversed(rules):
-                if (value := getattr(rule, name)) is not None:
-                    return float(value)
+                if (value := rule.says(name, start)) is not None:
+                    return value
         raise NoDefault(name)
 
     def own(name: str) -> float:
         """What the engine's own rules say, 0 if nothing: those of others do not stand in."""
         return next(
             (
-                float(value)
+                value
                 for rules in held[:_OWN_SETS]
                 for rule in reversed(rules)
-                if (value := getattr(rule, name)) is not None
+                if (value := rule.says(name, start)) is not None
             ),
             0.0,
         )

@@ -36,6 +36,8 @@ class EngineDefaults(Stated):
     chunked_prefill_tokens: NotRequired[float]
     """Tokens that a step computes at most."""
     memory_utilization_ratio: NotRequired[float]
+    kept_bytes: NotRequired[float]
+    """What it leaves free of the memory, whose rest is its share."""
     whole_prompts: NotRequired[bool]
     """Whether a step has room for the longest sequence."""
     prompts_apart: NotRequired[bool]

@@ -14,6 +14,7 @@ _NUMBERS = {
     "max_running_sequences": (0.0, 1e6),
     "chunked_prefill_tokens": (0.0, 1e7),
     "memory_utilization_ratio": (0.0, 1.0),
+    "kept_bytes": (0.0, 1e15),
     "least_memory_bytes": (0.0, 1e15),
     "most_sequence_tokens": (0.0, 1e8),
 }
