@@ -194,7 +194,8 @@ def usual_layout(
         degrees = (1,)
     else:
         candidates = [Parallelism(degree) for degree in degrees if degree <= widest]
-        sharing = sharing_ranks(architecture, widest) if shares_experts else 1
+        joined = min(widest, count_each)
+        sharing = sharing_ranks(architecture, joined) if shares_experts else 1
         candidates += [Parallelism(expert=sharing)] if sharing > 1 else []
     narrow = sorted(candidates, key=lambda one: (-at_work(one), one.replica_accelerators))
     for _, alike in groupby(narrow, key=at_work):
@@ -202,9 +203,9 @@ def usual_layout(
         if able:
             return _best(able, merit)
     wide = (with_copies(Parallelism(degree)) for degree in degrees if degree > widest)
-    joined = next((one for one in wide if room(one, share(one))), None)
-    if joined is not None:
-        return joined
+    divided = next((one for one in wide if room(one, share(one))), None)
+    if divided is not None:
+        return divided
     deep = (
         []
         if spills

@@ -129,6 +129,14 @@ def test_what_is_left_over_is_said(packaged_snapshot):
     assert message.endswith("pipeline 5 would take all")
 
 
+def test_experts_are_shared_by_no_more_cards_than_there_are(packaged_snapshot):
+    card = "nvidia-rtx-pro-6000-blackwell-server-96gb"
+    for count in (1, 2, 3):
+        answered = answer(packaged_snapshot, "deepseek-ai/DeepSeek-V3", card, count)
+        assert answered["deployment"]["accelerator_count"] <= count
+        assert not answered["fits"]
+
+
 def test_tensor_parallelism_across_slow_links_names_what_does_without(packaged_snapshot):
     asked = BUSY | {"parallelism": {"tensor": 8}}
     model = "meta-llama/Llama-3.1-8B"
