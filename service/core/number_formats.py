@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import mul
 from types import MappingProxyType
+from typing import NamedTuple
 
 from service.core.architecture.tensors import Tensor, TensorClass
 
@@ -28,6 +30,10 @@ OF_CHECKPOINT = "-checkpoint"
 _FEED_FORWARD = frozenset({TensorClass.DENSE_FFN, TensorClass.EXPERT, TensorClass.SHARED_EXPERT})
 _EVERYTHING = frozenset(TensorClass)
 _GGUF_MATRICES = _ALL_LINEAR | {TensorClass.EMBEDDING, TensorClass.HEAD}
+#: Elements of ggml's blocks with scales of scales.
+_SUPER_BLOCK = 256
+#: What families call a projection of queries, keys and values in one, which files keep so.
+_FUSED_PROJECTIONS = ("qkv_proj", "query_key_value", "c_attn", "Wqkv")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +49,8 @@ class NumberFormat:
     may widen a matrix of a ``widened_whole`` format to 16 bit in one piece; ``super_blocks`` have
     scales of scales, which take more operations to unpack; and kernels of one with
     ``padded_experts`` want them padded; checkpoints in one that ``repeats_table`` store a shared
-    embedding table twice.
+    embedding table twice. Matrices whose rows blocks of 256 elements do not divide are stored as
+    its ``ragged`` form says, if it has one.
     """
 
     id: str
@@ -60,6 +67,7 @@ class NumberFormat:
     padded_experts: bool = False
     repeats_table: bool = False
     super_blocks: bool = False
+    ragged: NumberFormat | None = None
 
     @property
     def listed_id(self) -> str:
@@ -68,8 +76,13 @@ class NumberFormat:
 
     def tensor_bits(self, tensor: Tensor) -> float:
         """Stored bits per element of the given tensor."""
-        by_name = self.by_tensor_bits.get(tensor.name)
-        return self.bits(tensor.tensor_class) if by_name is None else by_name
+        stored = self.of_rows(tensor.input_features)
+        by_name = stored.by_tensor_bits.get(tensor.name)
+        return stored.bits(tensor.tensor_class) if by_name is None else by_name
+
+    def of_rows(self, elements: int) -> NumberFormat:
+        """How matrices with so many elements a row are stored."""
+        return self if self.ragged is None or elements % _SUPER_BLOCK == 0 else self.ragged
 
     def bits(self, tensor_class: TensorClass) -> float:
         """Stored bits per element of a tensor of the given class."""
@@ -144,26 +157,61 @@ def grouped_int4(id_: str, group_size: int, zero_points: bool) -> NumberFormat:
     )
 
 
+class _Block(NamedTuple):
+    """Bits per element of a ggml block: of its structure over its elements.
+
+    ``ragged`` are those of the block that stands in for one of 256 elements where that does not
+    divide the rows of a matrix.
+    """
+
+    bits: float
+    ragged: float
+
+
+def _mixed(*parts: tuple[float, _Block]) -> _Block:
+    """What layers come to that store so large shares of a tensor in some blocks."""
+    shares, blocks = zip(*parts, strict=True)
+    means = (sum(map(mul, shares, each)) for each in zip(*blocks, strict=True))
+    return _Block(*means)
+
+
+def _halves(one: _Block, other: _Block) -> _Block:
+    return _mixed((0.5, one), (0.5, other))
+
+
 def _gguf(
     id_: str,
-    bits: float,
-    head: float | None = None,
-    embedding: float | None = None,
-    **tensors: float,
+    block: _Block,
+    head: _Block | None = None,
+    embedding: _Block | None = None,
+    fused: _Block | None = None,
+    **tensors: _Block,
 ) -> NumberFormat:
+    """A mix of llama.cpp's, with projections of queries, keys and values that are ``fused``."""
     of_class = {TensorClass.HEAD: head, TensorClass.EMBEDDING: embedding}
-    return NumberFormat(
-        id_,
-        bits,
-        "fp16",
-        _GGML if head is None else _GGUF_MIX,
-        _GGUF_MATRICES,
-        remainder_bits=32.0,
-        by_class_bits=MappingProxyType({k: v for k, v in of_class.items() if v is not None}),
-        by_tensor_bits=MappingProxyType(tensors),
-        widened_whole=True,
-        super_blocks=id_.startswith("gguf-iq") or "_k" in id_,
-    )
+    if fused is not None:
+        tensors |= dict.fromkeys(_FUSED_PROJECTIONS, fused)
+
+    def stored(ragged: NumberFormat | None) -> NumberFormat:
+        at = 0 if ragged else 1
+        return NumberFormat(
+            id_,
+            block[at],
+            "fp16",
+            _GGML if head is None else _GGUF_MIX,
+            _GGUF_MATRICES,
+            remainder_bits=32.0,
+            by_class_bits=MappingProxyType(
+                {TensorClass.OTHER: 16.0}
+                | {kind: one[at] for kind, one in of_class.items() if one is not None}
+            ),
+            by_tensor_bits=MappingProxyType({name: one[at] for name, one in tensors.items()}),
+            widened_whole=True,
+            super_blocks=id_.startswith("gguf-iq") or "_k" in id_,
+            ragged=ragged,
+        )
+
+    return stored(stored(None))
 
 
 def _exllama(generation: int, bits: float) -> NumberFormat:
@@ -187,17 +235,18 @@ def _mlx(bits: int) -> NumberFormat:
     return NumberFormat(f"mlx-{bits}bit", bits + (16.0 + 16.0) / 64.0, "bf16", _MLX, _GGUF_MATRICES)
 
 
-def _first_eighth(first: float, rest: float) -> float:
-    """Bits of a tensor that the first eighth of the layers stores otherwise than the rest."""
-    return (first + 7.0 * rest) / 8.0
+def _first_eighth(first: _Block, rest: _Block) -> _Block:
+    """A tensor that the first eighth of the layers stores otherwise than the rest."""
+    return _mixed((1.0 / 8.0, first), (7.0 / 8.0, rest))
 
 
-# Bits of ggml blocks: bytes of the block structure over its elements.
-_Q2_K, _Q3_K, _Q4_K, _Q5_K, _Q6_K, _Q8_0 = 2.625, 3.4375, 4.5, 5.5, 6.5625, 8.5
-_MXFP4 = 4.25
-_Q4_0, _Q4_1, _Q5_0, _Q5_1 = 4.5, 5.0, 5.5, 6.0
-_IQ1_S, _IQ1_M, _IQ2_XXS, _IQ2_XS, _IQ2_S = 1.5625, 1.75, 2.0625, 2.3125, 2.5625
-_IQ3_XXS, _IQ3_S, _IQ4_XS, _IQ4_NL = 3.0625, 3.4375, 4.25, 4.5
+_Q8_0, _MXFP4 = _Block(8.5, 8.5), _Block(4.25, 4.25)
+_Q4_0, _Q4_1, _Q5_0, _Q5_1, _IQ4_NL = (_Block(each, each) for each in (4.5, 5.0, 5.5, 6.0, 4.5))
+_Q4_K, _Q5_K, _Q6_K = _Block(4.5, _Q5_0.bits), _Block(5.5, _Q5_1.bits), _Block(6.5625, _Q8_0.bits)
+_Q2_K, _Q3_K, _IQ1_S, _IQ1_M, _IQ2_XXS, _IQ2_XS, _IQ2_S, _IQ3_XXS, _IQ3_S, _IQ4_XS = (
+    _Block(each, _IQ4_NL.bits)
+    for each in (2.625, 3.4375, 1.5625, 1.75, 2.0625, 2.3125, 2.5625, 3.0625, 3.4375, 4.25)
+)
 
 _FORMATS = (
     _plain("fp32", 32.0, "fp32"),
@@ -281,30 +330,45 @@ _FORMATS = (
     # llama.cpp's MXFP4_MOE: experts in MXFP4, all else in Q8_0.
     replace(
         _gguf("gguf-mxfp4", _MXFP4),
-        by_class_bits=MappingProxyType(dict.fromkeys(_GGUF_MATRICES - {TensorClass.EXPERT}, _Q8_0)),
+        by_class_bits=MappingProxyType(
+            {TensorClass.OTHER: 16.0}
+            | dict.fromkeys(_GGUF_MATRICES - {TensorClass.EXPERT}, _Q8_0.bits)
+        ),
+        ragged=None,
     ),
     _gguf("gguf-q6_k", _Q6_K),
     # The mixes store some layers of a tensor in more bits: half of the layers in the medium ones
     # of 4 and 5 bit, the first eighth or sixteenth in others.
     _gguf(
-        "gguf-q5_k_m", _Q5_K, _Q6_K, v_proj=(_Q5_K + _Q6_K) / 2.0, down_proj=(_Q5_K + _Q6_K) / 2.0
+        "gguf-q5_k_m",
+        _Q5_K,
+        _Q6_K,
+        fused=_Q6_K,
+        v_proj=_halves(_Q5_K, _Q6_K),
+        down_proj=_halves(_Q5_K, _Q6_K),
     ),
     _gguf("gguf-q5_k_s", _Q5_K, _Q6_K),
     _gguf(
-        "gguf-q4_k_m", _Q4_K, _Q6_K, v_proj=(_Q4_K + _Q6_K) / 2.0, down_proj=(_Q4_K + _Q6_K) / 2.0
+        "gguf-q4_k_m",
+        _Q4_K,
+        _Q6_K,
+        fused=_Q5_K,
+        v_proj=_halves(_Q4_K, _Q6_K),
+        down_proj=_halves(_Q4_K, _Q6_K),
     ),
     _gguf("gguf-q4_k_s", _Q4_K, _Q6_K, down_proj=_first_eighth(_Q5_K, _Q4_K)),
     _gguf("gguf-q5_1", _Q5_1, _Q6_K),
     _gguf("gguf-q5_0", _Q5_0, _Q6_K),
     _gguf("gguf-q4_1", _Q4_1, _Q6_K),
     _gguf("gguf-q4_0", _Q4_0, _Q6_K),
-    _gguf("gguf-q3_k_l", _Q3_K, _Q6_K, v_proj=_Q5_K, down_proj=_Q5_K, o_proj=_Q5_K),
+    _gguf("gguf-q3_k_l", _Q3_K, _Q6_K, fused=_Q4_K, v_proj=_Q5_K, down_proj=_Q5_K, o_proj=_Q5_K),
     _gguf(
         "gguf-q3_k_m",
         _Q3_K,
         _Q6_K,
+        fused=_Q4_K,
         v_proj=_Q4_K,
-        down_proj=_Q4_K + (_Q5_K - _Q4_K) / 16.0,
+        down_proj=_mixed((1.0 / 16.0, _Q5_K), (15.0 / 16.0, _Q4_K)),
         o_proj=_Q4_K,
     ),
     _gguf("gguf-q3_k_s", _Q3_K, _Q6_K),
@@ -317,6 +381,7 @@ _FORMATS = (
         "gguf-iq3_m",
         _IQ3_S,
         _Q6_K,
+        fused=_Q4_K,
         v_proj=_Q4_K,
         o_proj=_Q4_K,
         down_proj=_first_eighth(_Q4_K, _IQ3_S),
@@ -330,8 +395,8 @@ _FORMATS = (
         q_proj=_IQ3_XXS,
         k_proj=_IQ3_XXS,
         # The first and the last eighth of the layers keep the larger format.
-        gate_proj=(_IQ3_S + 3.0 * _IQ3_XXS) / 4.0,
-        up_proj=(_IQ3_S + 3.0 * _IQ3_XXS) / 4.0,
+        gate_proj=_mixed((0.25, _IQ3_S), (0.75, _IQ3_XXS)),
+        up_proj=_mixed((0.25, _IQ3_S), (0.75, _IQ3_XXS)),
     ),
     _gguf(
         "gguf-iq3_xxs",

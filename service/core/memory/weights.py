@@ -179,5 +179,5 @@ def stored_bits(
 ) -> float:
     """Bits per element of a tensor: a tied embedding is stored as the head that it serves as."""
     if architecture.tied_embeddings and tensor.tensor_class is TensorClass.EMBEDDING:
-        return weights_format.bits(TensorClass.HEAD)
+        return weights_format.of_rows(tensor.input_features).bits(TensorClass.HEAD)
     return weights_format.tensor_bits(tensor)

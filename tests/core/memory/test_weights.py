@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.core.architecture.tensors import TensorClass
+from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
 from service.core.memory.weights import stage_weights, total_model_bytes
 from service.core.number_formats import NUMBER_FORMATS
@@ -52,6 +52,38 @@ def test_a_7b_model_takes_two_bytes_a_parameter():
 def test_files_have_their_published_size(architecture, format_id, gib):
     size = total_model_bytes(architecture, NUMBER_FORMATS[format_id])
     assert size / GIB == pytest.approx(gib, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("format_id", "name", "inputs", "bits"),
+    [
+        # llama.cpp, llama-quant.cpp: blocks of 256 elements that do not divide a row give way to
+        # those of 32, Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, and narrower ones to IQ4_NL.
+        ("gguf-q4_k_m", "gate_proj", 1408, 5.5),
+        ("gguf-q4_k_m", "gate_proj", 1536, 4.5),
+        ("gguf-q4_k_m", "down_proj", 29_568, (5.5 + 8.5) / 2.0),
+        ("gguf-q5_k_m", "up_proj", 1408, 6.0),
+        ("gguf-q6_k", "up_proj", 1408, 8.5),
+        ("gguf-q2_k", "up_proj", 1408, 4.5),
+        ("gguf-iq3_xs", "gate_proj", 1408, 4.5),
+        ("gguf-q4_0", "up_proj", 1408, 4.5),
+        ("gguf-q8_0", "up_proj", 1408, 8.5),
+        # What is fused in files is stored in more bits by the medium mixes.
+        ("gguf-q4_k_m", "qkv_proj", 5120, 5.5),
+        ("gguf-q4_k_s", "qkv_proj", 5120, 4.5),
+    ],
+)
+def test_rows_that_blocks_do_not_divide_are_stored_in_smaller_ones(format_id, name, inputs, bits):
+    tensor = Tensor(name, TensorClass.DENSE_FFN, inputs, 512, Shard.COLUMN)
+    assert NUMBER_FORMATS[format_id].tensor_bits(tensor) == pytest.approx(bits)
+
+
+def test_a_table_that_is_the_head_too_falls_back_like_it():
+    # Of 896 elements a row: what Q6_K would hold is held in Q8_0.
+    tied = dense(24, 896, 14, 2, 4864, 151_936, tied=True)
+    table = stage_weights(tied, NUMBER_FORMATS["gguf-q4_k_m"], Parallelism(), 0)
+    held = table.by_class_bytes[TensorClass.EMBEDDING]
+    assert held == pytest.approx(896 * 151_936 * 8.5 / 8.0)
 
 
 def test_tensor_parallel_weights_match_a_vllm_start():
