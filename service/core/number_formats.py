@@ -160,12 +160,12 @@ def grouped_int4(id_: str, group_size: int, zero_points: bool) -> NumberFormat:
 class _Block(NamedTuple):
     """Bits per element of a ggml block: of its structure over its elements.
 
-    ``ragged`` are those of the block that stands in for one of 256 elements where that does not
-    divide the rows of a matrix.
+    ``ragged_bits`` are those of the block that stands in for one of 256 elements where that does
+    not divide the rows of a matrix.
     """
 
     bits: float
-    ragged: float
+    ragged_bits: float
 
 
 def _mixed(*parts: tuple[float, _Block]) -> _Block:
