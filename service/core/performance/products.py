@@ -19,10 +19,14 @@ from service.core.performance.release_kernels import (
     SCALING_OPERATIONS,
     SUPER_SCALING_OPERATIONS,
 )
-from service.core.performance.work import MatrixProduct
+from service.core.performance.work import MACHINE_RANKS, MatrixProduct
 
 #: Stands in for no rows at all in divisions.
 _FEWEST_ROWS = 1e-9
+#: What copies of popular experts leave of how unevenly ranks over machines are chosen: their rows
+#: deviate by 54 of 1,024 where they did by 492, of which chance makes 32 (TensorRT-LLM,
+#: examples/wide_ep/ep_load_balancer, 2025).
+_BALANCED_RATIO = 0.09
 
 
 class ProductCost(NamedTuple):
@@ -76,9 +80,9 @@ class ExpertProducts:
 
     Tokens of ``sharing_replicas`` meet at the experts. How often experts are chosen deviates from
     the mean by ``popularity_ratio`` of it, as a gamma distribution, so that an expert's rows have a
-    negative binomial one. The rank whose experts were chosen most is above the mean by
-    ``busiest_ratio`` of the standard deviation. Where they are ``unrouted``, each expert multiplies
-    all tokens.
+    negative binomial one; what ranks hold is as uneven by ``uneven_ratio`` for each expert. The
+    rank whose experts were chosen most is above the mean by ``busiest_ratio`` of the standard
+    deviation. Where they are ``unrouted``, each expert multiplies all tokens.
 
     References
     ----------
@@ -90,6 +94,7 @@ class ExpertProducts:
     sharing_replicas: float
     busiest_ratio: float
     popularity_ratio: Number = 0.0
+    uneven_ratio: Number = 0.0
     unrouted: bool = False
 
     @property
@@ -116,8 +121,8 @@ class ExpertProducts:
             busiest = read + self.busiest_ratio * sqrt(read * (1.0 - read_ratio))
             read = minimum(busiest, item.copies)
             elsewhere = 1.0 - item.copies / item.experts
-            popular = self.popularity_ratio * self.popularity_ratio * rows / item.copies
-            rows = rows + self.busiest_ratio * sqrt(rows * elsewhere * (1.0 + popular))
+            uneven = self.uneven_ratio * self.uneven_ratio * rows / item.copies
+            rows = rows + self.busiest_ratio * sqrt(rows * elsewhere * (1.0 + uneven))
         return read, rows
 
     def _met(self, tokens: Number, once: Number) -> Number:
@@ -224,6 +229,8 @@ def expert_products(
     # Tokens of every data-parallel rank of the expert group meet at the experts.
     sharing = max(1.0, parallelism.expert / parallelism.tensor)
     busiest = expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0
+    popularity = calibration.hardware.popularity_ratio
+    balanced = _BALANCED_RATIO if parallelism.expert > MACHINE_RANKS else 1.0
     if calibration.host is None:
         costs = product_costs(sizes, accelerator, calibration)
     else:
@@ -234,7 +241,8 @@ def expert_products(
             size,
             sharing,
             busiest,
-            calibration.hardware.popularity_ratio,
+            popularity,
+            popularity * balanced,
             is_unrouted(size.item, calibration.engine),
         )
         for cost, size in zip(costs, sizes, strict=True)

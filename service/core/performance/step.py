@@ -40,7 +40,7 @@ from service.core.performance.products import (
 )
 from service.core.performance.release_kernels import STEPWISE_RATIO
 from service.core.performance.steps import StepLoad, StepTime
-from service.core.performance.work import RankWork
+from service.core.performance.work import MACHINE_RANKS, MatrixProduct, RankWork
 
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
@@ -382,13 +382,35 @@ def _narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:
     rows and apply scales all the same: they are charged alike, for nobody has measured them.
     Experts that are not routed narrow all activations again, each in its turn.
     """
-    expert = next((item for item in work.products if item.experts), None)
+    expert = _narrowing_expert(work, engine)
     if expert is None:
         return 0.0
-    bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
-    if bits >= 16 or bits > expert.weight_bits:
-        return 0.0
     return work.held_experts if is_unrouted(expert, engine) else work.routed_layers
+
+
+def _narrowing_expert(work: RankWork, engine: EngineOverhead) -> MatrixProduct | None:
+    """A product of experts that ask for activations as narrow as their weights, if they do."""
+    expert = next((item for item in work.products if item.experts), None)
+    if expert is None:
+        return None
+    bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
+    return None if bits >= 16 or bits > expert.weight_bits else expert
+
+
+def _sent_ratio(work: RankWork, parallelism: Parallelism, engine: EngineOverhead) -> float:
+    """Bytes that tokens take to experts and back, over those of two hidden states in 16 bit.
+
+    Between machines they leave narrowed, where experts ask for that, and come back in 16 bit.
+
+    References
+    ----------
+    deepseek-ai/DeepEP, 2025 (dispatching in FP8, combining in BF16).
+    """
+    expert = _narrowing_expert(work, engine)
+    if expert is None or parallelism.expert <= MACHINE_RANKS or work.activation_bytes < 2.0:
+        return 1.0
+    bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
+    return 0.5 * (1.0 + bits / 16.0)
 
 
 def attended(
@@ -446,6 +468,7 @@ def _token_message(
     if work.exchanges:
         exchanged = all_to_all(parallelism.expert, accelerator, link_ratio, floor_s)
         each_bytes = work.exchanges_bytes_per_token / parallelism.tensor
+        each_bytes *= _sent_ratio(work, parallelism, calibration.engine)
         sent.append((exchanged, work.exchanges, each_bytes))
     if parallelism.pipeline > 1:
         ranks = parallelism.tensor * parallelism.pipeline

@@ -36,8 +36,9 @@ _UNFUSED_STATES, _UNFUSED_WIDTHS = 20.0, 5.0
 #: Ranks of a machine, all of which gather all tokens for their experts and scatter the sums: what
 #: vLLM does unless told otherwise (``allgather_reducescatter``, Expert parallel deployment, 2025),
 #: SGLang (``--moe-a2a-backend none``, 2025) and TensorRT-LLM between GPUs of one host (fused_moe,
-#: 2025). Over machines tokens are sent to their experts alone (DeepEP).
-_GATHERING_RANKS = 8
+#: 2025). Over machines tokens are sent to their experts alone (DeepEP), and popular experts have
+#: copies.
+MACHINE_RANKS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +218,7 @@ def rank_work(
             default=0,
         )
         replicas = parallelism.expert / parallelism.tensor
-        if parallelism.expert <= _GATHERING_RANKS:
+        if parallelism.expert <= MACHINE_RANKS:
             per_token = max(per_token, replicas)
         exchange_bytes = float(per_token * architecture.hidden_size * activation_bytes)
     return RankWork(

@@ -9,6 +9,8 @@ import pytest
 
 from service.core.deployment import Parallelism
 from service.core.performance.products import expert_products, product_costs, work_sizes
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad
 from service.core.performance.work import MatrixProduct, rank_work
 from tests.core.deployments import CALIBRATION, H100, deployment
 
@@ -58,6 +60,26 @@ def test_ranks_wait_for_the_one_whose_experts_are_most_popular(popularity):
     by_rank = drawn.sum(axis=2)
     highest = (by_rank.max(axis=1) / by_rank.mean(axis=1)).mean() * tokens * 8.0 / ranks
     assert rows == pytest.approx(highest, rel=0.05)
+
+
+def test_popular_experts_have_copies_where_ranks_are_of_several_machines():
+    even, uneven = (routed(popularity, 16).load(4096.0)[1] for popularity in (0.0, 1.6))
+    assert even < uneven < 1.1 * even
+    on_one = (routed(popularity, 8).load(4096.0)[1] for popularity in (0.0, 1.6))
+    assert next(on_one) * 1.3 < next(on_one)
+
+
+def test_narrowed_tokens_are_sent_to_other_machines_and_come_back_whole():
+    def interconnect_s(weights, ranks):
+        chosen = deployment("mixtral-8x7b", weights=weights)
+        layout = Parallelism(tensor=1, data=ranks, expert=ranks)
+        work = rank_work(chosen.architecture, chosen.precision, layout)
+        # Messages are long, so that their fixed times count for nothing.
+        load = StepLoad(1e9, 1.0, 0.0, 0.0, 0.0)
+        return step_time(work, load, H100, layout, CALIBRATION).interconnect_s
+
+    assert interconnect_s("fp8", 16) == pytest.approx(0.75 * interconnect_s("bf16", 16), rel=1e-3)
+    assert interconnect_s("fp8", 8) == interconnect_s("bf16", 8)
 
 
 def test_small_experts_are_read_as_fast_as_large_ones_and_multiplied_more_slowly():
