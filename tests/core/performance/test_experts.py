@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.core.deployment import Parallelism
+from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
+from service.core.estimate.inference import InferenceSetup, estimate_inference
 from service.core.performance.products import expert_products, product_costs, work_sizes
 from service.core.performance.step import step_time
 from service.core.performance.steps import StepLoad
 from service.core.performance.work import MatrixProduct, rank_work
+from tests.core.calibrations import packaged_overheads
 from tests.core.deployments import CALIBRATION, H100, deployment
 
 
@@ -80,6 +82,19 @@ def test_narrowed_tokens_are_sent_to_other_machines_and_come_back_whole():
 
     assert interconnect_s("fp8", 16) == pytest.approx(0.75 * interconnect_s("bf16", 16), rel=1e-3)
     assert interconnect_s("fp8", 8) == interconnect_s("bf16", 8)
+
+
+def test_copies_that_wait_for_each_other_are_less_sure():
+    def log_sigma(expert):
+        layout = Parallelism(tensor=1, data=8, expert=expert)
+        chosen = replace(deployment("mixtral-8x7b", tensor=1), parallelism=layout)
+        load = InferenceWorkload(1024.0, 256.0, 16.0)
+        setup = InferenceSetup(chosen, load, ServingSettings(), packaged_overheads(), CALIBRATION)
+        hardware = estimate_inference(setup).calibration.hardware
+        return hardware.decode_log_sigma, hardware.prefill_log_sigma
+
+    alone, joined = log_sigma(1), log_sigma(8)
+    assert joined == (pytest.approx((alone[0] ** 2 + 0.125**2) ** 0.5), alone[1])
 
 
 def test_small_experts_are_read_as_fast_as_large_ones_and_multiplied_more_slowly():
