@@ -175,10 +175,10 @@ def with_tiers(
 
 
 def _with_decode_spread(
-    calibration: PerformanceCalibration, log_sigma: float
+    calibration: PerformanceCalibration, log_sigma: Number
 ) -> PerformanceCalibration:
     """The calibration with a further spread of decoding."""
-    if not log_sigma:
+    if isinstance(log_sigma, float) and not log_sigma:
         return calibration
     hardware = calibration.hardware
     wider = replace(
