@@ -215,12 +215,12 @@ def expert_messages_s(
     return work.exchanges * (message.fixed_s + message.byte_s * each_bytes * tokens)
 
 
-def summed_gradients_bytes(deployment: Deployment, settings: TrainingSettings) -> float:
+def summed_gradients_bytes(deployment: Deployment, settings: TrainingSettings) -> Number:
     """What a micro-batch moves to add its gradients of weights to those of others, full depth [B].
 
-    Sums are read and written once, whole on each rank that computes with whole weights, however
-    few sequences a micro-batch has: products that accumulate, and copies that are then divided
-    among ranks, both move at least that. Gradients of adapters alone are few.
+    Sums are written by each micro-batch and read by all but the first, whole on each rank that
+    computes with whole weights, however few sequences a micro-batch has: an average over those of
+    a step. Gradients of adapters alone are few.
 
     References
     ----------
@@ -233,7 +233,8 @@ def summed_gradients_bytes(deployment: Deployment, settings: TrainingSettings) -
     model = deployment.architecture, deployment.precision
     whole = stage_state(*model, deployment.parallelism.of_layers, settings.structural, 0)
     each_bytes = settings.gradient_bytes + settings.gradient_sum_bytes
-    return 2.0 * whole.trainable_elements * each_bytes
+    uses = 2.0 - 1.0 / settings.gradient_accumulation_steps
+    return uses * whole.trainable_elements * each_bytes
 
 
 def update_s(

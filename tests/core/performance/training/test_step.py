@@ -74,14 +74,14 @@ def test_ideal_compute_is_six_flops_per_parameter_and_token_and_attention():
     assert least_s < ideal.matrix_products_s + ideal.attention_s < 1.03 * least_s
 
 
-def test_each_micro_batch_reads_and_writes_the_sums_of_gradients():
+def test_each_micro_batch_writes_sums_of_gradients_that_all_but_the_first_read():
     model = architecture("llama-70b")
-    moved_s = 2 * 4 * model.total_parameters / 8 / H100.memory_bandwidth_bytes_per_s
+    moved_s = 4 * model.total_parameters / 8 / H100.memory_bandwidth_bytes_per_s
     for micro_batches in (1, 4):
         settings = TrainingSettings(gradient_bytes=4.0, gradient_accumulation_steps=micro_batches)
         # Nothing else that is elementwise costs time on such a machine.
         found = step(settings, calibration=DATASHEET)
-        assert found.elementwise_s == pytest.approx(micro_batches * moved_s, rel=0.01)
+        assert found.elementwise_s == pytest.approx((2 * micro_batches - 1) * moved_s, rel=0.01)
     adapters = step(TrainingSettings(method="lora", lora_rank=8), calibration=DATASHEET)
     assert adapters.elementwise_s < moved_s / 100
 
@@ -356,7 +356,8 @@ def test_gradients_hide_behind_the_last_backward_pass_only():
     layout, overlapping = Parallelism(tensor=8, data=4), replace(USUAL, data_overlap_ratio=1.0)
     once = step(parallelism=layout, calibration=overlapping)
     often = step(TrainingSettings(gradient_accumulation_steps=8), layout, calibration=overlapping)
-    assert often.hidden_data_messages_s == pytest.approx(once.hidden_data_messages_s)
+    # The last of several also reads the sums of those before, which the only one has not to.
+    assert often.hidden_data_messages_s == pytest.approx(once.hidden_data_messages_s, rel=0.02)
 
 
 def test_context_ranks_pass_keys_and_values_on():
