@@ -159,24 +159,6 @@ _EXPERT_S = {
 #: against them for speed (its documentation, Supported hardware and AWQ, until 2024).
 _PACKED_MEMORY_RATIO = {"autoawq": 0.8, "vllm@before-0.2.6": 0.8, "vllm@before-0.6": 0.8}
 
-#: How fast experts' matrices are read beside dense ones. Rows that are sorted ahead: 128 experts of
-#: two million elements a matrix in 409 us on an H200, 78 % of its bandwidth and nine tenths of what
-#: dense products reach (pull request 44818 of vLLM, 2026, 128 tokens in 16 bit). Kernels in Triton
-#: are tuned for some shapes and devices, and other shapes take what is usual: 0.44 to 1.0 of what
-#: dense products reach, 0.74 in the mean of ten times of 4 to 128 tokens on A100, H100, H200, B200
-#: and L40S in 8 and 16 bit (pull requests 24700, 31448, 40542, 44818 and 53710 of vLLM and 11730
-#: of SGLang, 2025-2026).
-_EXPERT_RATIO = {"compiled": 0.92, "vllm": 0.75, "sglang": 0.75}
-#: Elements where products of many rows reach half: kernels that gather an expert's rows on their
-#: way into a product (llama.cpp) fill fewer of their tiles than those that sort rows ahead. These
-#: reach 0.69 of dense products with 29 million elements a matrix (Mixtral in halves, 1,536 tokens
-#: on an H100, pull request 24700 of vLLM, 2025) and 0.45 with two (44818, 4,096 tokens on an H200).
-_HALF_ELEMENTS = {"llama.cpp-like": 1e6, "eager": 1e6, "compiled": 1.2e6}
-#: Standard deviation of how often experts are chosen, over the mean: tokens of 32 ranks with eight
-#: experts of DeepSeek R1 each deviate by 492 from 1,024 in the mean of layers (TensorRT-LLM,
-#: examples/wide_ep/ep_load_balancer, 2025), those of an expert by the root of eight more.
-_POPULARITY_RATIO = 1.36
-
 #: Rows of partly filled tiles: half of 64 to 128 in cuBLAS and CUTLASS, and of 128 in llama.cpp's
 #: own kernels. Those of AWQ for 4-bit weights have 16 (``gemm_forward_4bit_cuda_m16n128k32``).
 _TILE_ROWS = {"eager": 16.0, "llama.cpp-like": 64.0}
@@ -231,14 +213,12 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _STEPS, logarithmic=True, usual_of=_STEP_S),
         Term("layer_s", 3e-5, 1e-6, 2e-3, 0.20, _GAPS, logarithmic=True, usual_of=_LAYER_S),
         Term("expert_s", 1e-6, 1e-8, 1e-3, 0.10, _EXPERTS, logarithmic=True, usual_of=_EXPERT_S),
-        Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _GROUPED, usual_of=_EXPERT_RATIO),
-        Term(
-            *("expert_half_elements", 3e5, 1e3, 3e7, 0.20, _GROUPED),
-            logarithmic=True,
-            usual_of=_HALF_ELEMENTS,
-        ),
+        # Nothing is taken as known of how experts are chosen and multiplied: priors are wide, and
+        # the same for all engines.
+        Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _GROUPED),
+        Term("expert_half_elements", 1e6, 1e3, 3e7, 0.20, _GROUPED, logarithmic=True),
         Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _NARROWED, logarithmic=True),
-        Term("popularity_ratio", _POPULARITY_RATIO, 0.0, 3.0, 0.30, _POPULAR),
+        Term("popularity_ratio", 1.0, 0.0, 3.0, 0.30, _POPULAR),
         Term(
             "sequence_s", 1e-5, 1e-7, 2e-3, 0.10, _SEQUENCES, logarithmic=True, usual_of=_SEQUENCE_S
         ),
