@@ -182,7 +182,8 @@ class Engine:
     trains by ``recipes``. Checkpoints in some formats are taken in ``usual_weights`` where nobody
     says.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
-    others divide each layer. Processors of the host compute ``experts_on_host``. Copies of those
+    others divide each layer. Processors of the host compute ``experts_on_host``, or in small
+    steps all that is ``offloaded_on_host`` where it has no room. Copies of those
     that ``shares_experts`` may hold each expert once among them. Those that are ``preallocating``
     take their share of the memory when they start, whatever they come to need of it; those that
     ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those that are
@@ -207,6 +208,7 @@ class Engine:
     recipes: Recipes = field(default_factory=Recipes)
     divides_layers: bool = False
     experts_on_host: bool = False
+    offloaded_on_host: bool = False
     shares_experts: bool = False
     preallocating: bool = False
     pads_heads: bool = False

@@ -55,6 +55,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "fits_narrowly": ("fits_certainty", "fits"),
     "expert_messages_as_usual": ("training.expert_overlap_ratio", "training.expert_dispatch"),
     "experts_on_host": ("serving.engine", "memory", "deployment"),
+    "layers_on_host": ("serving.memory_tiers", "memory", "deployment"),
     "fp8_not_tried": ("search.precisions", "precision.weights"),
     "global_batch_assumed": ("training.global_batch_size", "training"),
     "graph_walk_assumed": ("search", "vectors"),

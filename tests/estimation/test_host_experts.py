@@ -65,7 +65,8 @@ def test_memory_of_the_host_decides_how_fast_tokens_come(packaged_snapshot):
         packaged_snapshot,
         platform=platform,
         serving={"memory_tiers": [_SERVER], "offload": {"weights_ratio": 0.9}},
-        engine="llama.cpp",
+        engine="vllm",
+        precision={"weights": "gptq-int4"},
     )
     assert read_s > 2.0 * tpot_s
 

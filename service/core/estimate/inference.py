@@ -26,7 +26,7 @@ from service.core.memory.inference.memory import InferenceMemory, inference_memo
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tier_costs import tiers_embodied_kgco2e, tiers_power_w
 from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inference_tiers
-from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.calibration import CopiedWeights, PerformanceCalibration
 from service.core.performance.inference.goodput import Goodput, TimeLimit, goodput
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.tasks import is_plain, mean_call
@@ -154,10 +154,14 @@ def with_tiers(
     The bandwidth becomes what all tiers together amount to for the bytes of a step, and its
     spread joins that of the measured efficiencies; what that adds to the time of memory is as
     unsure as other waiting for a host. Where the host computes experts, so do its rates and their
-    spread.
+    spread; where it computes layers in small steps, others see what copying amounts to.
     """
     bandwidth, hardware = tiers.bandwidth_bytes_per_s, calibration.hardware
+    copying = tiers.copying_bytes_per_s
     computing = reading = log(bandwidth.high / bandwidth.low) / 2.0 / Z_90
+    host_log_sigma = reading
+    if copying is not None:
+        computing, reading = log(copying.high / copying.low) / 2.0 / Z_90, 0.0
     if tiers.processors is not None:
         computing, reading = map(hypot, (computing, reading), tiers.processors.log_sigmas)
     wider = replace(
@@ -168,9 +172,18 @@ def with_tiers(
     )
     alone_per_s = deployment.accelerator.memory_bandwidth_bytes_per_s
     slower = replace(deployment.accelerator, memory_bandwidth_bytes_per_s=bandwidth.value)
-    outside_ratio = maximum(1.0 - bandwidth.value / alone_per_s, 0.0)
+
+    def outside_ratio(seen_per_s: Number) -> Number:
+        return maximum(1.0 - seen_per_s / alone_per_s, 0.0)
+
     return replace(deployment, accelerator=slower), replace(
-        calibration, hardware=wider, outside_ratio=outside_ratio, host=tiers.processors
+        calibration,
+        hardware=wider,
+        outside_ratio=outside_ratio(bandwidth.value),
+        host=tiers.processors,
+        copied=None
+        if copying is None
+        else CopiedWeights(copying.value, outside_ratio(copying.value), host_log_sigma),
     )
 
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from service.core.elementwise import Number
+from service.core.elementwise import Number, hypot
 from service.core.figures import Figures, from_figures
 from service.core.learning import CHANNELS, NO_CORRECTION, NO_CORRECTIONS, Correction, Corrections
 from service.core.performance.host_experts import HostProcessors
-from service.core.performance.spread import NO_WIDENING, Widening
+from service.core.performance.spread import NO_WIDENING, TimeShares, Widening
 from service.core.stacking import ALIKE, FIGURE, NAME
 
 #: How often every stored form of a score moves: the product of queries and keys writes it, the
@@ -24,6 +24,9 @@ SCORE_PASSES = 4.0
 #: What packets leave of a host link's rate to what they carry: 128 bytes each, with 24 of headers
 #: and checks (Xilinx WP350, Understanding Performance of PCI Express Systems, 2014).
 PAYLOAD_RATIO = 128.0 / 152.0
+#: Tokens from which weights in the host's memory are copied to the accelerator: llama.cpp,
+#: ``ggml_backend_cuda_device_offload_op``, ``min_batch_size``, 2025.
+COPIED_TOKENS = 32
 
 
 #: What an engine does whatever the hardware, of which figures of its memory tell.
@@ -224,6 +227,20 @@ class PowerModel:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CopiedWeights:
+    """What steps see that copy weights from outside the accelerator before they multiply them.
+
+    ``bandwidth_bytes_per_s`` is what all memories together amount to [B/s], and ``outside_ratio``
+    how much of the time of memory is owed to what lies outside [-]. Others, in which processors of
+    the host compute, have the spread ``host_log_sigma`` beside that of kernels [-].
+    """
+
+    bandwidth_bytes_per_s: Number = field(metadata=FIGURE)
+    outside_ratio: Number = field(metadata=FIGURE)
+    host_log_sigma: Number = field(metadata=FIGURE)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PerformanceCalibration:
     """The efficiencies that apply to one deployment, and where they come from.
@@ -234,7 +251,8 @@ class PerformanceCalibration:
     are those of kernels that are known; ``widening`` says by what a time has more, by what it is
     spent on, and ``outside_ratio`` how much of the time of memory is owed to what lies outside the
     accelerator [-]. Experts are computed by the ``host``, as far as it serves this accelerator; by
-    the accelerator where that is None.
+    the accelerator where that is None. Where processors compute what lies outside in small steps,
+    ``copied`` is what others see.
     """
 
     hardware: HardwareEfficiency = field(metadata=FIGURE)
@@ -246,15 +264,28 @@ class PerformanceCalibration:
     widening: Widening = field(default=NO_WIDENING, metadata=FIGURE)
     outside_ratio: Number = field(default=0.0, metadata=FIGURE)
     host: HostProcessors | None = field(default=None, metadata=FIGURE)
+    copied: CopiedWeights | None = field(default=None, metadata=FIGURE)
 
     def reached_ratio(self, own_ratio: Number) -> Number:
         """Share of bandwidth that kernels reach who reach a share of the accelerator's own [-].
 
-        What lies outside arrives as fast as links deliver it, whatever kernels do.
+        What lies outside arrives as fast as links deliver it, whatever kernels do, or is read by
+        processors as fast as these reach.
         """
-        outside = self.outside_ratio
-        reached: Number = own_ratio / (1.0 - outside + own_ratio / PAYLOAD_RATIO * outside)
+        outside, payload_ratio = self.outside_ratio, PAYLOAD_RATIO if self.copied is None else 1.0
+        reached: Number = own_ratio / (1.0 - outside + own_ratio / payload_ratio * outside)
         return reached
+
+    def widened(self, figure: str, log_sigma: Number, shares: TimeShares, routed: bool) -> Number:
+        """Spread of decoding, of prompts (prefill) or of the rate, by what it is spent on [-]."""
+        copied, outside = self.copied, self.outside_ratio
+        if copied is not None and figure == "prefill":
+            outside = copied.outside_ratio
+        own = log_sigma * self.widening.ratio(shares.reading_outside(outside), routed)
+        if copied is None or figure == "prefill":
+            return own
+        spread: Number = hypot(own, copied.host_log_sigma)
+        return spread
 
     @property
     def decode_log_sigma(self) -> Number:

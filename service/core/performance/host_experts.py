@@ -1,17 +1,17 @@
-"""Routed experts that the processors of the host compute, beside accelerators that do the rest."""
+"""Weights that the processors of the host multiply, beside accelerators that do the rest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from service.core.elementwise import Number, log
+from service.core.elementwise import Number, exp, hypot, log
 from service.core.interval import Z_90, Interval, scale
 from service.core.stacking import FIGURE
 
 
 @dataclass(frozen=True, slots=True)
 class HostProcessors:
-    """What processors reach with products of experts, all of one host together.
+    """What processors reach with products of weights, all of one host together.
 
     ``flops_per_s`` [FLOP/s] with 16-bit operands, which they widen narrower weights to, and
     ``bytes_per_s`` [B/s] of the memory that holds the weights.
@@ -30,6 +30,31 @@ class HostProcessors:
     def log_sigmas(self) -> tuple[Number, Number]:
         """Spreads of the time of arithmetic, and of that of reading weights [-]."""
         return _log_sigma(self.flops_per_s), _log_sigma(self.bytes_per_s)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReach:
+    """Shares of their datasheets' peaks that processors of a host reach, and their spreads [-]."""
+
+    matrix_ratio: float
+    memory_ratio: float
+    matrix_log_sigma: float
+    memory_log_sigma: float
+
+    def multiplying(self, peak_flops_per_s: Interval) -> Interval:
+        """Arithmetic that is reached with 16-bit operands [FLOP/s]."""
+        return _reached(peak_flops_per_s, self.matrix_ratio, self.matrix_log_sigma)
+
+    def reading(self, peak_bytes_per_s: Interval) -> Interval:
+        """Bandwidth that is reached of the memory that holds the weights [B/s]."""
+        return _reached(peak_bytes_per_s, self.memory_ratio, self.memory_log_sigma)
+
+
+def _reached(peak: Interval, ratio: float, log_sigma: float) -> Interval:
+    """What is reached of a peak, with its own interval and the spread of the share together."""
+    factor = exp(Z_90 * hypot(_log_sigma(peak), log_sigma))
+    value = peak.value * ratio
+    return Interval(value, value / factor, value * factor)
 
 
 def _log_sigma(rate: Interval) -> Number:

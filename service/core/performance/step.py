@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from service.core.elementwise import (
 from service.core.lightweight import lightweight
 from service.core.performance.attended import AttentionWork
 from service.core.performance.calibration import (
+    COPIED_TOKENS,
     PAYLOAD_RATIO,
     EngineOverhead,
     PerformanceCalibration,
@@ -77,8 +79,8 @@ class RankSteps:
     whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels,
     zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
     ``bucket_ratio`` times as many tokens as there are. Work of ``experts_on_host`` is none of the
-    accelerator's. ``exposed_ratio`` of the shorter of
-    arithmetic and memory traffic does not overlap with the longer.
+    accelerator's. ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not
+    overlap with the longer. Where the host computes what lies there, many tokens are ``copying``.
     """
 
     work: RankWork
@@ -112,8 +114,16 @@ class RankSteps:
     prompts_s: Number
     bucket_ratio: float
     experts_on_host: bool
+    copying: RankSteps | None = None
 
     def time(self, load: StepLoad) -> StepTime:
+        """A forward step: by where weights outside the accelerator are multiplied, if there are."""
+        step = self._time(load)
+        if self.copying is None:
+            return step
+        return step.unless(load.tokens >= COPIED_TOKENS, self.copying.time(load))
+
+    def _time(self, load: StepLoad) -> StepTime:
         """Time [s], FLOPs and bytes moved of one forward step.
 
         Every operator takes the longer of its compute and its memory time, plus the part of the
@@ -231,7 +241,7 @@ def rank_steps(
     fused: bool | None = None,
     eager: bool = False,
 ) -> RankSteps:
-    """What steps of a rank take, whatever their load.
+    """What steps of a rank take, whatever their load: small ones, and those that copy weights.
 
     Attention is ``fused`` as the engine does it where that is None. ``eager`` steps of an engine
     that replays graphs are issued kernel by kernel.
@@ -240,10 +250,17 @@ def rank_steps(
     ----------
     Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785.
     """
-    if isinstance(accelerator.memory_bandwidth_bytes_per_s, ndarray):
-        # Those of a search are asked for once, and large.
-        return _rank_steps(work, accelerator, parallelism, calibration, fused, eager)
-    return _kept_steps(work, accelerator, parallelism, calibration, fused, eager)
+    if (copied := calibration.copied) is not None:
+        slower = replace(accelerator, memory_bandwidth_bytes_per_s=copied.bandwidth_bytes_per_s)
+        other = replace(calibration, outside_ratio=copied.outside_ratio, copied=None)
+        return replace(
+            _rank_steps(work, accelerator, parallelism, calibration, fused, eager),
+            copying=_rank_steps(work, slower, parallelism, other, fused, eager),
+        )
+    # Those of a search are asked for once, and large.
+    large = isinstance(accelerator.memory_bandwidth_bytes_per_s, ndarray)
+    made = _rank_steps if large else _kept_steps
+    return made(work, accelerator, parallelism, calibration, fused, eager)
 
 
 def _rank_steps(
@@ -273,6 +290,8 @@ def _rank_steps(
         bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
             hardware.attention_memory_ratio
         )
+        again = engine.regrows_cache, engine.repeats_heads, engine.rereads_heads
+        moved = [one.moved_bytes_per_token(*again) for one in work.attention]
         attention = tuple(
             AttentionCost(
                 layer,
@@ -282,15 +301,7 @@ def _rank_steps(
                 layer.scores_per_pair * moved_per_score / streamed_per_s,
                 layer.scores_per_pair * moved_per_score,
             )
-            for layer, moved_bytes in (
-                (
-                    one,
-                    one.moved_bytes_per_token(
-                        engine.regrows_cache, engine.repeats_heads, engine.rereads_heads
-                    ),
-                )
-                for one in work.attention
-            )
+            for layer, moved_bytes in zip(work.attention, moved, strict=True)
         )
     narrow_layers = 0.0 if on_host else _narrow_expert_layers(work, engine)
     narrowing_s = hardware.narrow_experts_s * narrow_layers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from service.core.elementwise import Number, is_nothing, maximum
+from service.core.elementwise import Number, Truth, is_nothing, maximum, where
 from service.core.lightweight import lightweight
 from service.core.performance.spread import TimeShares
 
@@ -83,6 +83,15 @@ class StepTime:
         return StepTime(
             **{
                 each.name: getattr(self, each.name) + getattr(other, each.name) * times
+                for each in fields(self)
+            }
+        )
+
+    def unless(self, condition: Truth, other: StepTime) -> StepTime:
+        """The step, or another one where a condition holds."""
+        return StepTime(
+            **{
+                each.name: where(condition, getattr(other, each.name), getattr(self, each.name))
                 for each in fields(self)
             }
         )

@@ -174,7 +174,7 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
     check_holds(release, precision.kv_cache, "/precision/kv_cache", snapshot, problems)
     check_precision_runs(precision, accelerator.value, problems)
     experts_of = release.key if known.value.experts_on_host and used.routes else None
-    tiers = resolve_tiers(asked.serving, accelerator.value, snapshot, problems, experts_of)
+    tiers = resolve_tiers(asked.serving, accelerator.value, snapshot, problems, release, experts_of)
     speculation = resolve_speculation(
         asked.serving.speculative, parallelism or Parallelism(), snapshot, problems
     )

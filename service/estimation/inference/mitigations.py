@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import Accelerator
+from service.core.engines import EngineRelease
 from service.core.estimate.inference import with_tiers
 from service.core.interval import shift
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
@@ -18,7 +18,7 @@ from service.core.techniques.plan import Judgement
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import InferenceSetup
 from service.core.techniques.technique import InferenceChange, Technique
-from service.estimation.inference.deployment import ComputedDeployment
+from service.estimation.inference.deployment import ComputedDeployment, ResolvedDeployment
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.layouts import check_division, check_parallelism
 from service.estimation.mitigations import (
@@ -46,7 +46,7 @@ def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapsho
     """
     resolved = computed.resolved
     calibration = resolved.calibration
-    around = resolved.tiers or _host_memory(resolved.deployment.accelerator, snapshot)
+    around = resolved.tiers or _host_memory(resolved, snapshot)
     # Tiers that a request names say themselves how much they hold.
     host_capacity_bytes = USUAL_HOST_BYTES if resolved.tiers is None else inf
     known: dict[Hashable, InferenceMemory] = {}
@@ -82,12 +82,14 @@ def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapsho
     return mitigations(start, remembered(judge, _name), propose)
 
 
-def _host_memory(accelerator: Accelerator, snapshot: CatalogSnapshot) -> ResolvedTiers | None:
+def _host_memory(resolved: ResolvedDeployment, snapshot: CatalogSnapshot) -> ResolvedTiers | None:
     """Host memory as a request gets it that asks for some without naming it."""
+    accelerator, serving = resolved.deployment.accelerator, resolved.serving
     if accelerator.unified_memory:
         return None
     asked = ServingRequest(offload=OffloadRequest())
-    return resolve_tiers(asked, accelerator, snapshot, Problems())
+    release = EngineRelease(serving.engine, serving.engine_generation)
+    return resolve_tiers(asked, accelerator, snapshot, Problems(), release)
 
 
 def _name(setup: InferenceSetup) -> Hashable:

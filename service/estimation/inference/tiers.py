@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import exp, hypot, inf, log
+from math import inf
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
+from service.core.engines import EngineRelease
 from service.core.explanation import EstimateWarning
-from service.core.interval import Z_90, Interval, exact
+from service.core.interval import Interval, exact
 from service.core.memory.inference.tiers import (
     InferenceTiers,
     MemoryTiers,
@@ -19,7 +20,7 @@ from service.core.memory.inference.tiers import (
     host_link_bytes_per_s,
 )
 from service.core.memory.tiers import MemoryTier, TierWorth
-from service.core.performance.host_experts import HostProcessors
+from service.core.performance.host_experts import HostProcessors, HostReach
 from service.estimation.calibrations import processors_calibration
 from service.estimation.requests import MemoryTierRequest, OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
@@ -46,6 +47,7 @@ def resolve_tiers(
     accelerator: Accelerator,
     snapshot: CatalogSnapshot,
     problems: Problems,
+    release: EngineRelease,
     experts_of: str | None = None,
 ) -> ResolvedTiers | None:
     """The tiers that a request names, or None where it stays within the accelerator.
@@ -58,7 +60,18 @@ def resolve_tiers(
     if not serving.memory_tiers and serving.offload is None:
         return None
     warnings: list[EstimateWarning] = []
-    if not serving.memory_tiers:
+    named = _named_tiers(serving, snapshot, problems)
+    tiers = computed_by_host(
+        MemoryTiers(
+            tuple(shared_tier(asked, entry.value) for asked, entry in named),
+            _offload(serving.offload),
+        ),
+        serving,
+        release,
+        snapshot,
+    )
+    known = accelerator.platform.host_memory_bandwidth_bytes_per_s is not None
+    if not serving.memory_tiers and not (known and any(one.of_platform for one in tiers.shared)):
         warnings.append(
             EstimateWarning(
                 "host_memory_assumed",
@@ -66,10 +79,6 @@ def resolve_tiers(
                 "the accelerators",
             )
         )
-    named = _named_tiers(serving, snapshot, problems)
-    tiers = MemoryTiers(
-        tuple(shared_tier(asked, entry.value) for asked, entry in named), _offload(serving.offload)
-    )
     for tier, (_, entry) in zip(tiers.shared, named, strict=True):
         warnings += _unknown_figures(tier, entry, accelerator)
         warnings += worth_warnings(tier.id, tier.beside_machine, tier.worth)
@@ -79,6 +88,8 @@ def resolve_tiers(
             tiers, processors=_processors(accelerator, own, experts_of, snapshot, problems)
         )
         warnings.append(_experts_warning(accelerator, tiers.shared[0]))
+    if tiers.reach is not None and not accelerator.unified_memory:
+        warnings += _layers_warnings(accelerator, tiers)
     return ResolvedTiers(tiers, tuple(entry for _, entry in named), tuple(warnings))
 
 
@@ -120,23 +131,54 @@ def _processors(
             "host_memory_bandwidth_bytes_per_s",
         )
         return None
-    hardware = processors_calibration(snapshot, release).hardware
+    reach = _reach(release, snapshot)
     return HostProcessors(
-        _reached(
-            platform.host_matrix_flops_per_s,
-            hardware.matrix_ratio[16],
-            float(hardware.prefill_log_sigma),
-        ),
-        _reached(memory_bytes_per_s, hardware.memory_ratio, float(hardware.decode_log_sigma)),
+        reach.multiplying(platform.host_matrix_flops_per_s), reach.reading(memory_bytes_per_s)
     )
 
 
-def _reached(peak: Interval, ratio: float, log_sigma: float) -> Interval:
-    """What is reached of a peak, with its own interval and the spread of the share together."""
-    own = log(float(peak.high) / float(peak.low)) / 2.0 / Z_90
-    factor = exp(Z_90 * hypot(own, log_sigma))
-    value = float(peak.value) * ratio
-    return Interval(value, value / factor, value * factor)
+def _reach(release: str, snapshot: CatalogSnapshot) -> HostReach:
+    """What processors of a host reach of their peaks with a release of an engine."""
+    hardware = processors_calibration(snapshot, release).hardware
+    return HostReach(
+        matrix_ratio=float(hardware.matrix_ratio[16]),
+        memory_ratio=float(hardware.memory_ratio),
+        matrix_log_sigma=float(hardware.prefill_log_sigma),
+        memory_log_sigma=float(hardware.decode_log_sigma),
+    )
+
+
+def computed_by_host(
+    tiers: MemoryTiers, serving: ServingRequest, release: EngineRelease, snapshot: CatalogSnapshot
+) -> MemoryTiers:
+    """The same tiers for an engine whose host computes what lies in its memory, if it does.
+
+    Where the request names none, that memory is the one of the platform.
+    """
+    if not snapshot.engines[release.engine].value.offloaded_on_host:
+        return tiers
+    shared = tiers.shared
+    if not serving.memory_tiers:
+        shared = tuple(
+            replace(one, id=_HOST_MEMORY, capacity_bytes=inf, of_platform=True) for one in shared
+        )
+    return replace(tiers, shared=shared, reach=_reach(release.key, snapshot))
+
+
+def _layers_warnings(accelerator: Accelerator, tiers: MemoryTiers) -> Iterator[EstimateWarning]:
+    """What to say where processors compute what lies in memory of the host."""
+    platform = accelerator.platform
+    for tier in tiers.shared:
+        if tier.kind != "host":
+            continue
+        peak = tier.peak_bytes_per_s(platform).value
+        yield EstimateWarning(
+            "layers_on_host",
+            f"what lies in {tier.id} is computed by the processors of {platform.name}, from "
+            f"{peak / 1e9:.0f} GB/s of memory, one layer after the other, and copied to the "
+            "accelerator for steps of 32 tokens and more: no constant was fitted to measurements "
+            "of that; memory_tiers and the platform's figures narrow the intervals",
+        )
 
 
 def _experts_warning(accelerator: Accelerator, memory: SharedTier) -> EstimateWarning:

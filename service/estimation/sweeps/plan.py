@@ -30,7 +30,7 @@ from service.core.search.batch_evaluation import (
 from service.estimation.backends import BACKEND, backend_of, check_backend, has_backend
 from service.estimation.calibrations import calibration
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
-from service.estimation.inference.tiers import tiers_around
+from service.estimation.inference.tiers import computed_by_host, tiers_around
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.platforms import in_asked_facility, in_asked_machine
 from service.estimation.recommendations.inference.formats import (
@@ -157,6 +157,8 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     )
     check_searched(release, snapshot, problems)
     problems.stop_if_any()
+    if tiers is not None:
+        tiers = computed_by_host(tiers, request.serving, release, snapshot)
     accelerators = _able(accelerators, request, release, snapshot, problems)
     entries = [entry for _, entry in accelerators]
     asked = request.space.accelerators is not None

@@ -286,7 +286,7 @@ TIERS = (
         "sum(touched_bytes) / (overlap_ratio * max(time_s) + (1 - overlap_ratio) * sum(time_s))",
         "Weighted harmonic mean without overlap; overlap from 0 to 1 gives the interval",
         "effective_bandwidth",
-        paths("offload.overlap_ratio"),
+        paths("overlap_ratio"),
         unit="B/s",
     ),
 )

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
-import numpy as np
-
-from service.core.architecture.model import MixtureOfExperts
-from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator
-from service.core.elementwise import Label, Number, Truth, both, ceil, maximum, minimum, where
-from service.core.interval import Interval, certainty_of, shift
+from service.core.elementwise import Label, Number, Truth, both, maximum, minimum, where
+from service.core.interval import Interval, certainty_of, exact, scale, shift
 from service.core.memory.inference.memory import InferenceMemory
-from service.core.memory.placement import Part, Placement, Room, place
+from service.core.memory.inference.parts import EXPERTS, experts_touched_ratio, inference_parts
+from service.core.memory.placement import Placement, Room, place
 from service.core.memory.tiers import (
     UNKNOWN_WORTH,
     TierWorth,
@@ -24,10 +21,10 @@ from service.core.memory.tiers import (
     shared_bandwidth,
     step_time_s,
 )
-from service.core.performance.host_experts import HostProcessors
+from service.core.performance.calibration import COPIED_TOKENS
+from service.core.performance.host_experts import HostProcessors, HostReach
+from service.core.platform import Platform
 
-#: What the part of routed experts is called.
-_EXPERTS = "expert_weights"
 #: Prefetching hides anything from nothing to all but the slowest tier; the value is halfway.
 USUAL_OVERLAP_RATIO = 0.5
 
@@ -56,7 +53,8 @@ class OutsideTier:
 class SharedTier:
     """Memory of a host, a pool or drives, before it is divided among the accelerators that use it.
 
-    Capacity and bandwidth are of all of it; infinite capacity has no bound. ``users`` of None are
+    Capacity and bandwidth are of all of it; infinite capacity has no bound. That ``of_platform``
+    has the bandwidth of the platform's host memory, where that is known. ``users`` of None are
     all accelerators of the deployment that one host holds; a ``link_bytes_per_s`` of None is the
     accelerator's own to its host, of which ``link_efficiency_ratio`` is reached.
     """
@@ -64,16 +62,22 @@ class SharedTier:
     id: str
     kind: str
     capacity_bytes: float
-    bandwidth_bytes_per_s: float
+    bandwidth_bytes_per_s: Number
     users: int | None = None
     link_bytes_per_s: float | None = None
     link_efficiency_ratio: float = 1.0
     worth: TierWorth = UNKNOWN_WORTH
+    of_platform: bool = False
 
     @property
     def beside_machine(self) -> bool:
         """Whether it comes on top of the machine, which has its host's memory."""
         return beside_machine(self.kind)
+
+    def peak_bytes_per_s(self, platform: Platform) -> Interval:
+        """What all of it delivers in a machine of a platform [B/s]."""
+        own = platform.host_memory_bandwidth_bytes_per_s if self.of_platform else None
+        return exact(self.bandwidth_bytes_per_s) if own is None else own
 
     def seen(self, users: Number, link_bytes_per_s: Number) -> OutsideTier:
         """The part of one of so many users, through a link [B/s]."""
@@ -124,11 +128,14 @@ class MemoryTiers:
     """Memory around an accelerator, in the order in which it was named, and what is moved there.
 
     Where there are ``processors``, they compute routed experts, all of which lie in the first.
+    With a ``reach``, processors that reach so much compute what lies in memory of the host in steps
+    of few tokens, and others copy it, one tier after the other.
     """
 
     shared: tuple[SharedTier, ...]
     offload: Offload
     processors: HostProcessors | None = None
+    reach: HostReach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +148,9 @@ class InferenceTiers:
     what all tiers together amount to [B/s], and ``slowdown_ratio`` how much longer a step reads
     than with room for everything in the accelerator; where something has no place, they are as if
     there were room. ``processors`` compute the experts, none of which the accelerator then reads:
-    an accelerator's part of those of its host.
+    an accelerator's part of those of its host. Where processors compute what lies in memory of the
+    host, ``host_bytes_per_s`` is how fast, by tier outside and None for others, and
+    ``copying_bytes_per_s`` what all tiers amount to for steps that copy it [B/s].
     """
 
     memory: InferenceMemory
@@ -156,11 +165,18 @@ class InferenceTiers:
     bandwidth_bytes_per_s: Interval
     slowdown_ratio: Interval
     processors: HostProcessors | None = None
+    host_bytes_per_s: tuple[Interval | None, ...] = ()
+    copying_bytes_per_s: Interval | None = None
 
     @property
     def effective_bandwidth(self) -> Interval | None:
         """Bandwidth that all tiers together amount to; None if something has no place [B/s]."""
         return self.bandwidth_bytes_per_s if self.fits else None
+
+    @property
+    def overlap_ratio(self) -> float:
+        """Share of slower transfers that a decoding step hides; none where hosts compute [-]."""
+        return self.offload.overlap_ratio if self.copying_bytes_per_s is None else 0.0
 
     @property
     def outside_bytes(self) -> Number:
@@ -190,8 +206,9 @@ class InferenceTiers:
         )
 
     def traffic(self) -> tuple[Traffic, ...]:
-        """What a step reads of each tier; experts, by the processors of the host."""
-        read = _traffic(self.placement, self.rooms)
+        """What a decoding step reads of each tier; by processors of the host what they compute."""
+        rates = [None if each is None else each.value for each in self.host_bytes_per_s]
+        read = _traffic(self.placement, self.rooms, rates)
         if self.processors is None:
             return read
         own = Traffic(read[1].touched_bytes, self.processors.bytes_per_s.value)
@@ -266,7 +283,11 @@ def inference_tiers(
         accelerator.scale_up_domain_accelerators,
     )
     link = host_link_bytes_per_s(accelerator)
-    outside = tuple(tier.seen(users, inf if link is None else link) for tier in tiers.shared)
+    peaks = [tier.peak_bytes_per_s(accelerator.platform) for tier in tiers.shared]
+    outside = tuple(
+        replace(tier, bandwidth_bytes_per_s=peak.value).seen(users, inf if link is None else link)
+        for tier, peak in zip(tiers.shared, peaks, strict=True)
+    )
     computed = tiers.processors is not None
     parts = inference_parts(memory, offload, copies, experts_outside=computed)
     bandwidth = accelerator.memory_bandwidth_bytes_per_s
@@ -292,8 +313,21 @@ def inference_tiers(
         wide.stored_bytes(None) + lacking.low,
     )
     fits = both(placement.fits, lacking.value == 0.0)
-    read = placement.without(_EXPERTS) if computed else placement
+    read = placement.without(EXPERTS) if computed else placement
     together, slowdown = _speed(read, rooms, offload.overlap_ratio, fits)
+    rates: tuple[Interval | None, ...] = ()
+    copying = None
+    if tiers.reach is not None and not accelerator.unified_memory:
+        # Stages of which each holds layers take turns at the processors.
+        takers = maximum(users / memory.deployment.parallelism.pipeline, 1.0)
+        rates = tuple(
+            _computed(memory, placement, at, peak, tiers.reach, tier.users or takers)
+            if tier.kind == "host"
+            else None
+            for at, (tier, peak) in enumerate(zip(tiers.shared, peaks, strict=True), 1)
+        )
+        copying, _ = _speed(read, rooms, 0.0, fits)
+        together, slowdown = _decoding(read, rooms, rates, fits)
     return InferenceTiers(
         memory=memory,
         outside=outside,
@@ -307,6 +341,44 @@ def inference_tiers(
         bandwidth_bytes_per_s=together,
         slowdown_ratio=slowdown,
         processors=None if tiers.processors is None else tiers.processors.of_one(users),
+        host_bytes_per_s=rates,
+        copying_bytes_per_s=copying,
+    )
+
+
+def _computed(
+    memory: InferenceMemory,
+    placement: Placement,
+    tier: int,
+    peak_bytes_per_s: Interval,
+    reach: HostReach,
+    takers: Number,
+) -> Interval:
+    """How fast processors work through what a step of decoding touches of a tier [B/s].
+
+    They read it from their memory or multiply it, whatever takes longer; those of which nobody
+    says how fast they multiply are taken to keep up.
+    """
+    read = scale(reach.reading(peak_bytes_per_s), 1.0 / takers)
+    peak = memory.deployment.accelerator.platform.host_matrix_flops_per_s
+    if peak is None:
+        return read
+    # Steps of more copy what lies there.
+    sequences = minimum(maximum(memory.concurrency_per_replica * 1.0, 1.0), COPIED_TOKENS)
+    one, all_of_them = (experts_touched_ratio(memory, count) for count in (1.0, sequences))
+    rows = {EXPERTS: sequences * one / all_of_them, "other_weights": sequences}
+    bytes_per_weight = memory.deployment.precision.weights.bits_per_element / 8.0
+    flops: Number = 0.0
+    for item in placement.of(tier):
+        products = item.touched_bytes / bytes_per_weight * rows.get(item.name, 0.0)
+        flops = flops + 2.0 * products
+    # A byte and an operation at least, where there is nothing to do.
+    intensity = maximum(flops, 1.0) / maximum(placement.touched_bytes(tier), 1.0)
+    multiplied = scale(reach.multiplying(peak), 1.0 / takers)
+    return Interval(
+        minimum(read.value, multiplied.value / intensity),
+        minimum(read.low, multiplied.low / intensity),
+        minimum(read.high, multiplied.high / intensity),
     )
 
 
@@ -318,81 +390,33 @@ def host_link_bytes_per_s(accelerator: Accelerator) -> Number | None:
     return inf if accelerator.unified_memory else accelerator.host_link_bandwidth_bytes_per_s
 
 
-def inference_parts(
-    memory: InferenceMemory,
-    offload: Offload,
-    copies: Number = 1.0,
-    *,
-    experts_outside: bool = False,
-) -> list[Part]:
-    """What a decoding step stores and touches on the fullest accelerator.
-
-    All weights and caches of running sequences are read once, but of the embedding table only the
-    rows of the step's tokens, and of routed experts those that some token chose. Parked sequences
-    are divided among the replicas of all ``copies`` of the deployment. With ``experts_outside`` all
-    routed experts lie in the first tier.
-
-    References
-    ----------
-    Expected share of experts in use when each of B tokens picks k of E: 1 − (1 − k/E)^B.
-    """
-    architecture = memory.deployment.architecture
-    sequences = maximum(memory.concurrency_per_replica * 1.0, 1.0)
-    touched = {TensorClass.EXPERT: _experts_touched_ratio(memory, sequences)}
-    if not architecture.tied_embeddings:
-        touched[TensorClass.EMBEDDING] = minimum(sequences / architecture.vocab_size, 1.0)
-    names = {TensorClass.EXPERT: _EXPERTS, TensorClass.EMBEDDING: "embedding_weights"}
-    by_name: dict[str, tuple[Number, Number]] = {}
-    for kind, size in memory.weights_by_class_bytes.items():
-        name = names.get(kind, "other_weights")
-        stored, read = by_name.get(name, (0.0, 0.0))
-        by_name[name] = (stored + size, read + size * touched.get(kind, 1.0))
-    parts: list[Part] = []
-    for name, (stored, read) in by_name.items():
-        moved_ratio = 1.0 if experts_outside and name == _EXPERTS else offload.weights_ratio
-        parts += _divided(name, stored, read, moved_ratio, offload.to)
-    cache = memory.kv_cache_bytes.value * 1.0
-    parts += _divided("kv_cache", cache, cache, offload.kv_cache_ratio, offload.to)
-    if offload.parked_sequences:
-        each = memory.sequence_bytes - memory.shared_bytes
-        parked = ceil(offload.parked_sequences / (memory.deployment.parallelism.data * copies))
-        parts.append(Part("parked_kv_cache", parked * each, 0.0))
-    return parts
-
-
-def _divided(
-    name: str, stored: Number, touched: Number, outside_ratio: float, tier: int
-) -> list[Part]:
-    """A part, or two where a share of it is bound to a tier outside."""
-    moved = Part(name, stored * outside_ratio, touched * outside_ratio, tier + 1)
-    stays = Part(name, stored * (1.0 - outside_ratio), touched * (1.0 - outside_ratio))
-    return [part for part in (moved, stays) if np.any(part.stored_bytes)]
-
-
-def _experts_touched_ratio(memory: InferenceMemory, sequences: Number) -> Number:
-    parallelism = memory.deployment.parallelism
-    if parallelism.expert > parallelism.tensor:
-        sequences = sequences * parallelism.data
-    held, read = 0.0, 0.0 * sequences
-    for group in memory.deployment.architecture.groups:
-        if isinstance(group.feed_forward, MixtureOfExperts):
-            experts = group.feed_forward
-            size = group.count * sum(
-                tensor.elements
-                for tensor in experts.tensors
-                if tensor.tensor_class is TensorClass.EXPERT
-            )
-            missed = (1.0 - experts.experts_per_token / experts.experts) ** sequences
-            held += size
-            read = read + size * (1.0 - missed)
-    return read / held if held else 1.0
-
-
-def _traffic(placement: Placement, rooms: Sequence[Room]) -> tuple[Traffic, ...]:
+def _traffic(
+    placement: Placement, rooms: Sequence[Room], outside: Sequence[Number | None] = ()
+) -> tuple[Traffic, ...]:
+    """What is read of each tier, by processors at the rates of those outside that are given."""
+    rates = dict(enumerate(outside, 1))
     return tuple(
-        Traffic(placement.touched_bytes(index), room.bandwidth_bytes_per_s)
+        Traffic(
+            placement.touched_bytes(index), room.bandwidth_bytes_per_s if rate is None else rate
+        )
         for index, room in enumerate(rooms)
+        for rate in (rates.get(index),)
     )
+
+
+def _decoding(
+    placement: Placement, rooms: Sequence[Room], rates: Sequence[Interval | None], fits: Truth
+) -> tuple[Interval, Interval]:
+    """As :func:`_speed`, where processors of the host work in turn with the accelerator."""
+    own = rooms[0].bandwidth_bytes_per_s
+
+    def bandwidth(end: str) -> Number:
+        outside = [None if each is None else getattr(each, end) for each in rates]
+        return where(fits, effective_bandwidth(_traffic(placement, rooms, outside)), own)
+
+    together = Interval(*map(bandwidth, ("value", "low", "high")))
+    slower = Interval(*(own / each for each in (together.value, together.high, together.low)))
+    return together, slower
 
 
 def _speed(

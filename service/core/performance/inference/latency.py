@@ -436,8 +436,7 @@ def _log_sigma(
     }
     routed = deployment.architecture.routes
     return {
-        name: known[name]
-        * calibration.widening.ratio(shares.reading_outside(calibration.outside_ratio), routed)
+        name: calibration.widened(name, known[name], shares, routed)
         for name, shares in time_shares(state, later_tokens).items()
     }
 

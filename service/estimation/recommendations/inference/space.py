@@ -28,7 +28,7 @@ from service.estimation.backends import backend_of
 from service.estimation.calibrations import calibration
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
-from service.estimation.inference.tiers import tiers_around
+from service.estimation.inference.tiers import computed_by_host, tiers_around
 from service.estimation.learning.searches import learnt_options
 from service.estimation.recommendations.context import search_context
 from service.estimation.recommendations.inference.engines import (
@@ -262,6 +262,8 @@ def _spaces(
     ]
     first = found[min(engine.positions)]
     value = snapshot.engines[release.engine].value
+    if tiers is not None:
+        tiers = computed_by_host(tiers, request.serving, release, snapshot)
     caches = tried_caches(request.search.kv_caches, value)
     for one in tried:
         options = started_options(measured, request.serving, release, one.entry.value, snapshot)
