@@ -118,6 +118,8 @@ class EngineLayout(Stated):
     divides: NotRequired[Literal["layers"]]
     experts: NotRequired[Literal["host"]]
     """By layers, a few of them on each accelerator; others divide each layer."""
+    offloaded: NotRequired[Literal["host"]]
+    """In steps of few tokens, processors of the host compute what lies in its memory."""
     shares_experts: NotRequired[bool]
     """Whether copies of a model may hold each of its experts once among them."""
     source: str
