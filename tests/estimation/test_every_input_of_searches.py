@@ -162,7 +162,10 @@ OF_SERVING: Changes = PLACED | {
     ),
     "serving.engine": ({}, "sglang"),
     "serving.engine_version": ({"serving.engine": "vllm"}, "0.6"),
-    "serving.backend": ({"serving.engine": "llama.cpp", "limits.implied": False}, "vulkan"),
+    "serving.backend": (
+        {"serving.engine": "llama.cpp", "limits.implied": False, "workload.requests_per_s": 0.5},
+        "vulkan",
+    ),
     "serving.usage_context": ({}, "offline"),
     "serving.attention_density_ratio": ({}, 0.2),
     "serving.chunked_prefill_tokens": ({}, 512),

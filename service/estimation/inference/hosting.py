@@ -234,10 +234,11 @@ def _file_warnings(
 ) -> Iterator[EstimateWarning]:
     """What to say where an engine takes another file of a model than its checkpoint."""
     if usual_file(asked, model, engine) is not None:
+        usual = precision.weights.listed_id.upper()
         yield EstimateWarning(
             "usual_file",
-            f"{engine.name} takes {precision.weights.listed_id} of a model unless told otherwise; "
-            "precision.weights names another format",
+            f"{engine.name} takes {usual} of a model unless told otherwise: name the format of the "
+            "weights to take another",
             about="precision.weights",
         )
 

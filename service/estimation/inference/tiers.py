@@ -177,7 +177,7 @@ def _layers_warnings(accelerator: Accelerator, tiers: MemoryTiers) -> Iterator[E
             f"what lies in {tier.id} is computed by the processors of {platform.name}, from "
             f"{peak / 1e9:.0f} GB/s of memory, one layer after the other, and copied to the "
             "accelerator for steps of 32 tokens and more: no constant was fitted to measurements "
-            "of that; memory_tiers and the platform's figures narrow the intervals",
+            "of that; stating the memory and the platform narrows the intervals",
         )
 
 
@@ -186,8 +186,8 @@ def _experts_warning(accelerator: Accelerator, memory: SharedTier) -> EstimateWa
         "experts_on_host",
         f"routed experts are computed by the processors of {accelerator.platform.name}, from "
         f"{memory.bandwidth_bytes_per_s / 1e9:.0f} GB/s of memory: no constant was fitted to "
-        "measurements of that, and intervals are wide; memory_tiers and the platform's figures "
-        "narrow them",
+        "measurements of that, and intervals are wide; stating the memory and the "
+        "platform narrows them",
     )
 
 

@@ -157,6 +157,11 @@ def _notes_on_serving(serving: Mapping[str, Any], replicas: int) -> Iterator[str
             f"turn on speculative decoding by {drafted}, {drafts['draft_tokens']} tokens a step, "
             "in the engine's own configuration"
         )
+    if serving.get("memory_tiers") or serving.get("offload"):
+        yield (
+            "this command keeps the whole model in the accelerators: tell the engine by its own "
+            "settings how much of it lies outside"
+        )
 
 
 def _copies_started(

@@ -264,3 +264,9 @@ def test_every_listed_flag_belongs_to_a_format_that_exists(packaged_snapshot):
             flag = told_of["flags"].get(name)
             assert flag is None or set(flag["values"]) <= set(NUMBER_FORMATS)
     assert {"vllm", "sglang", "tensorrt-llm", "tgi", "lmdeploy", "llama.cpp"} <= set(commands)
+
+
+def test_the_command_says_that_it_leaves_nothing_outside(packaged_snapshot):
+    beside = started(packaged_snapshot, serving={"memory_tiers": ["ddr5-8ch"]})
+    assert any("how much of it lies outside" in note for note in beside["notes"])
+    assert not any("outside" in note for note in started(packaged_snapshot)["notes"])
