@@ -318,6 +318,8 @@ class PageRequest(ModelQuestion):
     @property
     def estimate(self) -> InferenceRequest:
         """The estimate that the page shows."""
+        # What a link leaves out is left out of the request, which says what that comes to.
+        at_once = {"concurrency"} & self.model_fields_set
         return InferenceRequest(
             model=self.asked_model,
             precision=PrecisionRequest(weights=self.weights, kv_cache=self.kv_cache),
@@ -329,9 +331,9 @@ class PageRequest(ModelQuestion):
             workload=WorkloadRequest(
                 input_tokens=self.input_tokens,
                 output_tokens=self.output_tokens,
-                concurrency=self.concurrency,
                 requests_per_s=self.requests_per_s,
                 arrivals=self.arrivals,
+                **self.model_dump(include=at_once),
             ),
             serving=self.serving,
             explain=True,

@@ -32,7 +32,7 @@ _REPLICAS_TRIED = (1, 2)
 #: Replicas that two pools have at least [-].
 _FEWEST = 2
 #: Undivided deployments of an accelerator that are divided.
-_DIVIDED = 3
+_DIVIDED = 4
 
 
 def pooled_candidates(
