@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from service.core.explanation import EstimateWarning
+from service.estimation.costs.price_remarks import OF_ONE_PERSON
 from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.requests import WorkloadRequest
 
-#: Where one request at a time is what usually happens.
-_OF_ONE_PERSON = frozenset({"home", "office"})
 _ONE_AT_A_TIME = EstimateWarning(
     "one_request_at_a_time",
     "energy and footprint are those of one request at a time, as nothing says how many run at once "
@@ -21,6 +20,6 @@ def load_warnings(
 ) -> tuple[EstimateWarning, ...]:
     """That a request has all accelerators to itself, where services share them and none said so."""
     machine = computed.resolved.machine
-    shared = machine is not None and machine.value.platform.site_class not in _OF_ONE_PERSON
+    shared = machine is not None and machine.value.platform.kind not in OF_ONE_PERSON
     told = asked.requests_per_s is not None or "concurrency" in asked.model_fields_set
     return (_ONE_AT_A_TIME,) if shared and not told else ()

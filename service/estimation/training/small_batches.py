@@ -44,6 +44,6 @@ def batch_warnings(
     if gain >= _WORTH_TELLING:
         yield EstimateWarning(
             "micro_batches_of_one",
-            "speed is that of one sequence at a time on each rank, as training.micro_batch_size "
-            f"is not given: with {sequences}, which fit, it is {gain:.1f} times that",
+            "speed is that of one sequence at a time on each rank, as nothing says how many a "
+            f"micro-batch has: with {sequences}, which fit, it is {gain:.1f} times that",
         )
