@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from service.core.techniques.changes import inference_formats
 from service.estimation.inference import mitigations as of_inference
 from service.estimation.inference.estimate import inference_estimate, inference_memory_answer
 from service.estimation.inference.requests import InferenceRequest
@@ -132,6 +133,21 @@ def test_changes_of_deployments_are_judged_as_requests(question, data):
             if not setup.in_host_memory:
                 asked = inference_request(question, setup)
                 compare(judge(setup), lambda one=asked: inference_memory_answer(one, catalog()))
+
+
+def test_no_format_is_proposed_that_the_engine_does_not_read():
+    question = {
+        "model": "meta-llama/Llama-3.1-70B",
+        "accelerator": "nvidia-rtx-3090-24gb",
+        "workload": {"input_tokens": 2000, "output_tokens": 20},
+        "serving": {"engine": "llama.cpp"},
+    }
+    with searches(of_inference) as found:
+        inference_memory_answer(MemoryInferenceRequest.model_validate(question), catalog())
+    start, judge, _ = found[0].args
+    assert judge(start) is not None
+    assert judge(inference_formats("", weights="gguf-q2_k").apply(start)) is not None
+    assert judge(inference_formats("", weights="awq-int4").apply(start)) is None
 
 
 runs = st.fixed_dictionaries(

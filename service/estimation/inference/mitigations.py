@@ -102,12 +102,13 @@ def _name(setup: InferenceSetup) -> Hashable:
 def _is_possible(setup: InferenceSetup, snapshot: CatalogSnapshot) -> bool:
     """Whether a request for the setup would be answered."""
     deployment, serving, problems = setup.deployment, setup.serving, Problems()
-    layout = deployment.parallelism
-    cache = deployment.precision.kv_cache
-    if cache.bits_per_element < _WHOLE_BITS:
-        engine = snapshot.engines.get(serving.engine)
-        if engine is None or not engine.value.caches.states(cache.id):
-            return False
+    layout, precision = deployment.parallelism, deployment.precision
+    engine = snapshot.engines[serving.engine].value
+    if not engine.reads(precision.weights.listed_id, serving.engine_generation):
+        return False
+    cache = precision.kv_cache
+    if cache.bits_per_element < _WHOLE_BITS and not engine.caches.states(cache.id):
+        return False
     check_parallelism(layout, deployment.architecture, problems)
     if serving.disaggregation is not None:
         check_pools(serving.disaggregation.prefill_replicas, layout, problems)
