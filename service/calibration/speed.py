@@ -70,6 +70,7 @@ _KNOWN = (
     *(
         "loops_experts",
         "multiplies_integers",
+        "replayed_accelerators",
         "vector_attention",
         "loaded_bits",
         "loading_lane_count",

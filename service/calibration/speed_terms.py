@@ -212,6 +212,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     "speed/engines": (
         Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _STEPS, logarithmic=True, usual_of=_STEP_S),
         Term("layer_s", 3e-5, 1e-6, 2e-3, 0.20, _GAPS, logarithmic=True, usual_of=_LAYER_S),
+        Term("replayed_ratio", 0.4, 0.05, 1.5, 0.20, _GAPS, logarithmic=True),
         Term("expert_s", 1e-6, 1e-8, 1e-3, 0.10, _EXPERTS, logarithmic=True, usual_of=_EXPERT_S),
         # Nothing is taken as known of how experts are chosen and multiplied: priors are wide, and
         # the same for all engines.

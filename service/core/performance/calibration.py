@@ -128,7 +128,9 @@ class EngineOverhead:
     Decoding attends to ``bucket_ratio`` times as many tokens as there are. All experts of
     ``batched_expert_models`` multiply all tokens in one product each, where weights have 16 bits;
     states of ``stepwise_state_models`` are carried on operation by operation. One that
-    ``multiplies_integers`` quantises activations to meet weights in few bits as integers of 8.
+    ``multiplies_integers`` quantises activations to meet weights in few bits as integers of 8. On
+    up to ``replayed_accelerators`` a step with one token is a graph, in which a layer takes
+    ``replayed_ratio`` of what an accelerator server takes to issue its kernels.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -176,6 +178,8 @@ class EngineOverhead:
     batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
     stepwise_state_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
     multiplies_integers: bool = field(default=False, metadata=ALIKE)
+    replayed_accelerators: float = field(default=0.0, metadata=ALIKE)
+    replayed_ratio: float = field(default=1.0, metadata=FIGURE)
 
     @property
     def waited_ratio(self) -> Number:

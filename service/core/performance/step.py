@@ -27,22 +27,26 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
 )
 from service.core.performance.collectives import Message, all_reduce, all_to_all, send
+from service.core.performance.issued import (
+    fused_layers,
+    looped_experts,
+    narrow_expert_layers,
+    narrowing_expert,
+    replays,
+)
 from service.core.performance.kernels import OPERAND_BITS, engine_precision, peak_flops_per_s
 from service.core.performance.products import (
     ExpertProducts,
     ProductCost,
     WorkSizes,
     expert_products,
-    is_batched,
-    is_unrouted,
     padded_rows,
     product_costs,
     widened_whole,
     work_sizes,
 )
-from service.core.performance.release_kernels import STEPWISE_RATIO
 from service.core.performance.steps import StepLoad, StepTime
-from service.core.performance.work import MACHINE_RANKS, MatrixProduct, RankWork
+from service.core.performance.work import MACHINE_RANKS, RankWork
 
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
@@ -80,7 +84,8 @@ class RankSteps:
     zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
     ``bucket_ratio`` times as many tokens as there are. Work of ``experts_on_host`` is none of the
     accelerator's. ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not
-    overlap with the longer. Where the host computes what lies there, many tokens are ``copying``.
+    overlap with the longer. A graph saves ``replaying_s`` of steps with one token. Where the host
+    computes what lies there, many tokens are ``copying``.
     """
 
     work: RankWork
@@ -101,6 +106,7 @@ class RankSteps:
     sequence_bytes: Number
     told_s: Number
     layers_s: Number
+    replaying_s: Number
     issued_s: Number
     eager: bool
     launch_bound: bool
@@ -204,6 +210,8 @@ class RankSteps:
         )
         interconnect_s = self.message.fixed_s + self.message.byte_s * tokens
         overhead_s = self.overhead_s + self.sequence_s * sequences
+        if not is_nothing(self.replaying_s):
+            overhead_s = overhead_s - self.replaying_s * (tokens <= 1.0)
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
@@ -303,10 +311,14 @@ def _rank_steps(
             )
             for layer, moved_bytes in zip(work.attention, moved, strict=True)
         )
-    narrow_layers = 0.0 if on_host else _narrow_expert_layers(work, engine)
+    narrow_layers = 0.0 if on_host else narrow_expert_layers(work, engine)
     narrowing_s = hardware.narrow_experts_s * narrow_layers
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
-    layers_s = engine.layer_s * engine.layer_ratio * _fused_layers(work, engine) * issued_ratio
+    layers_s = engine.layer_s * engine.layer_ratio * fused_layers(work, engine) * issued_ratio
+    replaying_s: Number = 0.0
+    if replays(work, parallelism, engine):
+        replayed_s = engine.layer_s * engine.replayed_ratio * fused_layers(work, engine)
+        replaying_s = maximum(layers_s - replayed_s, 0.0)
     return RankSteps(
         work=work,
         context_ranks=parallelism.context,
@@ -323,13 +335,14 @@ def _rank_steps(
         overhead_s=(engine.step_s + engine.served_s + engine.ranks_s * (parallelism.tensor - 1.0))
         * engine.waited_ratio
         + layers_s
-        + engine.expert_s * (0.0 if on_host else _looped_experts(work, engine))
+        + engine.expert_s * (0.0 if on_host else looped_experts(work, engine))
         + narrowing_s,
         narrowing_s=narrowing_s,
         sequence_s=engine.sequence_s * engine.waited_ratio,
         sequence_bytes=work.state_bytes_per_sequence + engine.sampled_bytes * work.chosen_from,
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
+        replaying_s=replaying_s,
         issued_s=engine.prompt_layer_s
         * engine.waited_ratio
         * engine.backend_layer_ratio
@@ -373,41 +386,6 @@ def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
     return engine.prompt_layer_kernel_count * work.layers + widened
 
 
-def _fused_layers(work: RankWork, engine: EngineOverhead) -> float:
-    """Layers of fused kernels that have as many kernels as all layers."""
-    stepwise = work.model_type in engine.stepwise_state_models
-    return work.layers + (STEPWISE_RATIO - 1.0) * work.state_layers * stepwise
-
-
-def _looped_experts(work: RankWork, engine: EngineOverhead) -> float:
-    """Experts that an engine may loop over: one a layer where all are one product."""
-    batched = any(is_batched(item, engine) for item in work.products if item.experts)
-    return work.routed_layers if batched else work.held_experts
-
-
-def _narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:
-    """Layers of routed experts in formats that ask for activations as narrow as their weights.
-
-    Kernels of formats whose weights are narrower than what they meet (MXFP4) narrow activations
-    where they load them. Where no units multiply such operands, kernels that widen weights sort
-    rows and apply scales all the same: they are charged alike, for nobody has measured them.
-    Experts that are not routed narrow all activations again, each in its turn.
-    """
-    expert = _narrowing_expert(work, engine)
-    if expert is None:
-        return 0.0
-    return work.held_experts if is_unrouted(expert, engine) else work.routed_layers
-
-
-def _narrowing_expert(work: RankWork, engine: EngineOverhead) -> MatrixProduct | None:
-    """A product of experts that ask for activations as narrow as their weights, if they do."""
-    expert = next((item for item in work.products if item.experts), None)
-    if expert is None:
-        return None
-    bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
-    return None if bits >= 16 or bits > expert.weight_bits else expert
-
-
 def _sent_ratio(work: RankWork, parallelism: Parallelism, engine: EngineOverhead) -> float:
     """Bytes that tokens take to experts and back, over those of two hidden states in 16 bit.
 
@@ -417,7 +395,7 @@ def _sent_ratio(work: RankWork, parallelism: Parallelism, engine: EngineOverhead
     ----------
     deepseek-ai/DeepEP, 2025 (dispatching in FP8, combining in BF16).
     """
-    expert = _narrowing_expert(work, engine)
+    expert = narrowing_expert(work, engine)
     if expert is None or parallelism.expert <= MACHINE_RANKS or work.activation_bytes < 2.0:
         return 1.0
     bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]

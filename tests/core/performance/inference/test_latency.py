@@ -709,3 +709,29 @@ def test_stages_of_a_pipeline_overlap_by_the_measured_share():
 )
 def test_a_host_that_waits_for_launches_keeps_stages_from_overlapping(pipeline, launches, stages):
     assert overlapping_stages(pipeline, launches) == pytest.approx(stages)
+
+
+def test_a_graph_of_one_token_saves_what_its_kernels_take_to_be_issued():
+    chosen = deployment("llama-70b")
+    model = (chosen.architecture, chosen.precision)
+    issued = with_engine(layer_s=1e-4, host_ratio=1.5)
+    alone = with_engine(layer_s=1e-4, host_ratio=1.5, replayed_accelerators=1.0, replayed_ratio=0.4)
+    one, two = Parallelism(), Parallelism(pipeline=2)
+
+    def saved_s(load, layout):
+        work = rank_work(*model, layout)
+        return step_time(work, load, H100, layout, issued).total_s - (
+            step_time(work, load, H100, layout, alone).total_s
+        )
+
+    token, several = StepLoad(0.0, 0.0, 0.0, 1.0, 256.0), StepLoad(0.0, 0.0, 0.0, 2.0, 256.0)
+    layers = chosen.architecture.layer_count
+    assert saved_s(token, one) == pytest.approx(layers * 1e-4 * (1.5 - 0.4), rel=1e-6)
+    assert saved_s(several, one) == saved_s(token, two) == 0.0
+    # Experts that are looped over keep a graph from being captured.
+    mixture = deployment("mixtral-8x7b")
+    work = rank_work(mixture.architecture, mixture.precision, one)
+    looped = replace(alone, engine=replace(alone.engine, loops_experts=True))
+    without = step_time(work, token, H100, one, issued).total_s
+    assert step_time(work, token, H100, one, looped).total_s == without
+    assert step_time(work, token, H100, one, alone).total_s < without

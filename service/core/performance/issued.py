@@ -1,0 +1,53 @@
+"""What of a step is issued, and how often: layers, experts one by one, activations narrowed."""
+
+from __future__ import annotations
+
+from service.core.deployment import Parallelism
+from service.core.performance.calibration import EngineOverhead
+from service.core.performance.kernels import OPERAND_BITS, engine_precision
+from service.core.performance.products import is_batched, is_unrouted
+from service.core.performance.release_kernels import STEPWISE_RATIO
+from service.core.performance.work import MatrixProduct, RankWork
+
+
+def fused_layers(work: RankWork, engine: EngineOverhead) -> float:
+    """Layers of fused kernels that have as many kernels as all layers."""
+    stepwise = work.model_type in engine.stepwise_state_models
+    return work.layers + (STEPWISE_RATIO - 1.0) * work.state_layers * stepwise
+
+
+def replays(work: RankWork, parallelism: Parallelism, engine: EngineOverhead) -> bool:
+    """Whether steps with one token are graphs, where an engine issues others kernel by kernel."""
+    accelerators = parallelism.tensor * parallelism.pipeline * parallelism.context
+    if accelerators > engine.replayed_accelerators:
+        return False
+    return not (work.held_experts and engine.loops_experts)
+
+
+def looped_experts(work: RankWork, engine: EngineOverhead) -> float:
+    """Experts that an engine may loop over: one a layer where all are one product."""
+    batched = any(is_batched(item, engine) for item in work.products if item.experts)
+    return work.routed_layers if batched else work.held_experts
+
+
+def narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:
+    """Layers of routed experts in formats that ask for activations as narrow as their weights.
+
+    Kernels of formats whose weights are narrower than what they meet (MXFP4) narrow activations
+    where they load them. Where no units multiply such operands, kernels that widen weights sort
+    rows and apply scales all the same: they are charged alike, for nobody has measured them.
+    Experts that are not routed narrow all activations again, each in its turn.
+    """
+    expert = narrowing_expert(work, engine)
+    if expert is None:
+        return 0.0
+    return work.held_experts if is_unrouted(expert, engine) else work.routed_layers
+
+
+def narrowing_expert(work: RankWork, engine: EngineOverhead) -> MatrixProduct | None:
+    """A product of experts that ask for activations as narrow as their weights, if they do."""
+    expert = next((item for item in work.products if item.experts), None)
+    if expert is None:
+        return None
+    bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
+    return None if bits >= 16 or bits > expert.weight_bits else expert
