@@ -141,3 +141,32 @@ def test_rows_of_sweeps_are_computed_alike(packaged_snapshot):
             for end, key in (("", "value"), ("_low", "low"), ("_high", "high")):
                 found = columns[f"{name}{end}"][row]
                 assert found == pytest.approx(single[name][key], rel=1e-9), (accelerator, name)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.7])
+def test_an_accelerator_holds_no_more_than_its_memory(packaged_snapshot, ratio):
+    asked_for = asked(concurrency=2, serving={"offload": {"weights_ratio": ratio}})
+    found = inference_memory_answer(MemoryInferenceRequest(**asked_for), packaged_snapshot)
+    own, host = found["placement"]["tiers"]
+    assert found["fits"]
+    assert found["total_bytes"]["value"] > found["capacity_bytes"]
+    assert found["process_bytes"]["high"] <= found["capacity_bytes"]
+    assert found["process_bytes"]["value"] == pytest.approx(
+        found["total_bytes"]["value"] - host["used_bytes"]["value"]
+    )
+    # The room that is left is that of the accelerator, and what was asked for has room.
+    free = own["room_bytes"] - own["used_bytes"]["value"]
+    assert found["headroom_bytes"]["value"] == pytest.approx(free, abs=1.0)
+    assert (free > 1e9) == (ratio > 0.5)
+    assert found["shortfall_bytes"]["value"] == 0.0
+    assert found["max_concurrency"]["value"] >= 2.0
+    assert found["kv_cache_capacity_tokens"]["value"] >= 2 * (1024 + 128)
+
+
+def test_what_has_no_place_in_any_memory_is_what_lacks(packaged_snapshot):
+    small = [{"tier": "ddr4-2ch", "capacity_bytes": 1e9}]
+    asked_for = asked(serving={"memory_tiers": small})
+    found = inference_memory_answer(MemoryInferenceRequest(**asked_for), packaged_snapshot)
+    lacking = found["placement"]["unplaced_bytes"]["value"]
+    assert lacking > 1e9
+    assert found["shortfall_bytes"]["value"] == -found["headroom_bytes"]["value"] == lacking

@@ -25,14 +25,13 @@ from service.core.lightweight import lightweight
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tier_costs import tiers_embodied_kgco2e, tiers_power_w
+from service.core.memory.inference.tier_room import RoomWithTiers
 from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inference_tiers
 from service.core.performance.calibration import CopiedWeights, PerformanceCalibration
 from service.core.performance.inference.goodput import Goodput, TimeLimit, goodput
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.tasks import is_plain, mean_call
 
-#: Bytes that rounding of sums may leave over.
-_NOTHING_BYTES = 1e-3
 #: Spread of decoding by copies that share experts, and wait at these for the one with most prompts:
 #: DeepSeek-V3 on eight GB200 is as fast as one copy alone would let it be, or slower by 1.54 where
 #: lengths differ (TensorRT-LLM, ADP Balance Strategy, 2025); all between is as likely.
@@ -88,11 +87,16 @@ class InferenceEstimate:
         return self.memory.fits if self.tiers is None else self.tiers.fits
 
     @property
+    def room(self) -> InferenceMemory | RoomWithTiers:
+        """What the accelerator holds and has room for, with the tiers around it."""
+        return self.memory if self.tiers is None else RoomWithTiers(self.tiers)
+
+    @property
     def spilled(self) -> Truth:
         """Whether it fits because a part of it lies outside the accelerator."""
         if self.tiers is None:
             return both(self.memory.fits, False)
-        return both(self.tiers.fits, self.tiers.outside_bytes > _NOTHING_BYTES)
+        return self.tiers.spilled
 
 
 def estimate_inference(

@@ -132,9 +132,7 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
     fitting, spilled = memory.sequences_that_fit, estimate.spilled
     room = batch.concurrency_per_replica <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
     fits = (room & np.asarray(memory.fits) & np.asarray(estimate.fits)) | np.asarray(spilled)
-    headroom = memory.headroom_bytes.value / memory.capacity_bytes
-    # What lies outside leaves the accelerator full, and no more than that.
-    headroom = np.where(spilled, np.maximum(headroom, 0.0), headroom)
+    headroom = estimate.room.headroom_bytes.value / memory.capacity_bytes
     # Where all that is lacking is room for bursts, it lacks as much as that takes.
     lacking = batch.concurrency_per_replica - fitting * MOST_FILLED_RATIO
     lacking = np.maximum(lacking * memory.sequence_bytes / memory.capacity_bytes, _NOTHING)

@@ -80,7 +80,10 @@ def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> Char
     some = answers[0]
     limits = [limit("capacity", "y", exact(some["capacity_bytes"]), "B")]
     if "inference" in memories:
-        room = some["total_bytes"]["value"] + some["headroom_bytes"]["value"]
+        # What lies outside an accelerator leaves it full.
+        room = min(
+            some["total_bytes"]["value"] + some["headroom_bytes"]["value"], some["capacity_bytes"]
+        )
         name = "usable" if len(memories) == 1 else "usable in inference"
         limits.append(limit(name, "y", exact(room), "B"))
     return chart(

@@ -33,6 +33,7 @@ class MemoryParts(Answer):
     runtime_bytes: Interval
     """Driver's context, libraries' buffers, captured graphs, allocator slack."""
     total_bytes: Interval
+    """All of these, wherever they lie."""
     capacity_bytes: float
     """Memory of the accelerator."""
     usable_bytes: float
@@ -41,7 +42,7 @@ class MemoryParts(Answer):
 
 @part_of("memory.by_class")
 class MemoryByClass(Answer, total=False):
-    """What parts consist of, and memory as other tools show it."""
+    """What parts consist of, and what lies outside the accelerator or is stored."""
 
     context_bytes: Interval
     """Part of runtime_bytes that the driver holds for a process."""
@@ -49,6 +50,16 @@ class MemoryByClass(Answer, total=False):
     """Part of runtime_bytes for buffers of libraries and collectives."""
     graphs_bytes: Interval
     """Part of runtime_bytes for captured graphs."""
+    host_bytes: Interval
+    """What the engine keeps in the host's memory for an accelerator."""
+    checkpoint_bytes: float
+    """Tensors of the whole model, stored once."""
+
+
+@part_of("memory.by_class")
+class MemoryHeld(Answer, total=False):
+    """What the accelerator holds, as other tools show it."""
+
     allocated_bytes: Interval
     """Tensors at their peak: weights, caches and activations (max_memory_allocated)."""
     reserved_bytes: Interval
@@ -56,17 +67,13 @@ class MemoryByClass(Answer, total=False):
     process_bytes: Interval
     """What the process takes of the accelerator, as nvidia-smi shows it; of an engine that takes
     its share when it starts, usable_bytes and what lies beside."""
-    host_bytes: Interval
-    """What the engine keeps in the host's memory for an accelerator."""
-    checkpoint_bytes: float
-    """Tensors of the whole model, stored once."""
 
 
 class MemoryRoom(Answer):
     """What is left, or missing."""
 
     headroom_bytes: Interval
-    """Usable memory minus the total; negative if it does not fit."""
+    """Usable memory minus what the accelerator holds; negative if it does not fit."""
 
 
 class Shortfall(Answer, total=False):
@@ -111,6 +118,7 @@ class WeightsByClass(Answer, total=False):
 class Memory(
     MemoryParts,
     MemoryByClass,
+    MemoryHeld,
     FitCertainty,
     MemoryRoom,
     Shortfall,

@@ -39,6 +39,7 @@ from service.estimation.inference.answers import (
     LatencyVerdicts,
     Memory,
     MemoryByClass,
+    MemoryHeld,
     MemoryInferenceAnswer,
     MemoryParts,
     MemoryRoom,
@@ -270,19 +271,20 @@ def _grounds(
 
 
 def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot, detail: Detail) -> Memory:
-    memory = computed.memory
+    memory, room = computed.memory, computed.estimate.room
     told: Any = {
         **written(memory, MemoryParts),
         "fits": computed.fits,
         **written(computed.tiers or memory, FitCertainty),
-        **written(memory, MemoryRoom),
+        **written(room, MemoryRoom),
         **_cache_room(computed),
     }
     if detail.has("memory.by_class") or not computed.fits:
-        told |= written(memory, Shortfall)
+        told |= written(room, Shortfall)
     if detail.has("memory.by_class"):
         told |= {
             **written(memory, MemoryByClass),
+            **written(room, MemoryHeld),
             **written(memory, CacheByClass),
             "weights_by_class_bytes": {
                 kind.value: float(size)
@@ -298,7 +300,7 @@ def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot, detail: Det
 
 
 def _cache_room(computed: ComputedDeployment) -> CacheRoom:
-    room: CacheRoom = written(computed.memory, CacheRoom)
+    room: CacheRoom = written(computed.estimate.room, CacheRoom)
     if computed.generates:
         return room
     return {**room, "kv_cache_capacity_tokens": None, "max_concurrency": None}

@@ -142,7 +142,7 @@ _TABLE = (
         "allocated_bytes",
         "B",
         "Peak of what tensors take on one accelerator (torch.cuda.max_memory_allocated).",
-        lambda served: served.estimate.memory.allocated_bytes,
+        lambda served: served.estimate.room.allocated_bytes,
         readings.trained_allocated,
         aliases=("peak_allocated_bytes",),
     ),
@@ -158,7 +158,7 @@ _TABLE = (
         "reserved_bytes",
         "B",
         "Peak of what the allocator took on one accelerator (torch.cuda.max_memory_reserved).",
-        lambda served: served.estimate.memory.reserved_bytes,
+        lambda served: served.estimate.room.reserved_bytes,
         readings.trained_reserved,
         aliases=("peak_reserved_bytes",),
     ),
@@ -175,7 +175,7 @@ _TABLE = (
         "B",
         "All memory that the process takes on one accelerator, as nvidia-smi shows it. Engines "
         "that allocate ahead take memory_utilization_ratio × capacity, and are compared with that.",
-        lambda served: served.estimate.memory.process_bytes,
+        lambda served: served.estimate.room.process_bytes,
         lambda trained: trained.memory.total_bytes,
     ),
     Quantity(

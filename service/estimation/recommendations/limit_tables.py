@@ -19,12 +19,10 @@ def known(figures: Written | None, *names: str) -> float | None:
     return None
 
 
-def free_ratio(estimate: Written, candidate: Written) -> float:
+def free_ratio(estimate: Written, _: Written) -> float:
     """Share of an accelerator's memory that stays free, below zero where it lacks [-]."""
     memory = estimate["memory"]
-    free = float(memory["headroom_bytes"]["value"] / memory["capacity_bytes"])
-    # What lies outside leaves the accelerator full, and no more than that.
-    return max(free, 0.0) if candidate.get("uses_memory_tiers") else free
+    return float(memory["headroom_bytes"]["value"] / memory["capacity_bytes"])
 
 
 def hourly_usd(estimate: Written, candidate: Written) -> float | None:

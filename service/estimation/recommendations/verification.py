@@ -215,11 +215,9 @@ def held_to(
     """
     costs, stress = estimate["cost"] or {}, region.value.water_stress_ratio
     paid = costs.get("rented") or (None if is_cloud(region) else costs.get("owned"))
-    serving = estimate["deployment"].get("serving") or {}
     # What limits ask of a candidate, of a plan that no search has found.
     candidate = {
         "usd_per_hour": known(paid, "usd_per_hour"),
-        "uses_memory_tiers": bool(serving.get("memory_tiers")),
         "limits_of": bounds.get("percentile", "mean"),
         "water_stress_ratio": None if stress is None else float(stress.value),
     }

@@ -216,7 +216,7 @@ def _configuration_figures(found: EvaluatedBatch) -> dict[str, Interval]:
     memory, latency = found.estimate.memory, found.estimate.latency
     return {
         "total_bytes": memory.total_bytes,
-        "headroom_bytes": memory.headroom_bytes,
+        "headroom_bytes": found.estimate.room.headroom_bytes,
         "ttft_s": latency.ttft_s,
         "tpot_s": latency.tpot_s,
         "e2e_s": latency.e2e_s,
@@ -231,11 +231,8 @@ def _configurations_within(
     study: Study, found: EvaluatedBatch, figures: Mapping[str, Interval], excluded: Counter[str]
 ) -> NDArray[np.bool_]:
     """Which configurations are within the limits that do not depend on the place."""
-    memory, spilled = found.estimate.memory, found.estimate.spilled
-    latency = found.estimate.latency
-    free = memory.headroom_bytes.value / memory.capacity_bytes
-    # What lies outside leaves the accelerator full, and no more than that.
-    free = np.where(spilled, np.maximum(free, 0.0), free)
+    memory, latency = found.estimate.memory, found.estimate.latency
+    free = np.asarray(found.estimate.room.headroom_bytes.value / memory.capacity_bytes)
     within_limits = np.ones(len(found), dtype=bool)
     each = len(study.regions)
     most = study.spaces[0].most_accelerators

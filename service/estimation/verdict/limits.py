@@ -62,7 +62,6 @@ def held(estimate: Mapping[str, Any], limits: DecisionLimitsRequest | None) -> t
     candidate = {
         "usd_per_hour": None if hour is None else hour["value"],
         "limits_of": limits.percentile,
-        "uses_memory_tiers": bool(estimate["deployment"]["serving"]["memory_tiers"]),
     }
     return tuple(
         Held(

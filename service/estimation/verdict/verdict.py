@@ -223,7 +223,13 @@ def _fit(memory: Estimate, names: Names) -> str:
             f"{names.model} in {names.weights} does not fit on {hardware}: {each.lower()} would "
             f"have to hold {_gb(needed)}, and has {_rough_gb(there)} for it."
         )
-    spare = f"{_gb(memory['headroom_bytes'])} to spare{'' if one else ' each'}"
+    each = "" if one else " each"
+    outside = memory["total_bytes"]["value"] - memory["capacity_bytes"]
+    if outside > 0.0:
+        # An accelerator cannot hold more than its memory.
+        spare = f"over {_rough_gb(outside)} of it{each} in other memory"
+    else:
+        spare = f"{_gb(memory['headroom_bytes'])} to spare{each}"
     doubt = (
         "" if memory["fits_certainty"] == "yes" else ", which is less than this estimate may be off"
     )

@@ -183,6 +183,11 @@ class InferenceTiers:
         """What all tiers outside hold for one accelerator [B]."""
         return sum(self.placement.stored_bytes(index) for index in range(1, len(self.rooms)))
 
+    @property
+    def spilled(self) -> Truth:
+        """Whether everything has a place because a part of it lies outside the accelerator."""
+        return both(self.fits, self.outside_bytes > _NOTHING_BYTES)
+
     def held_outside(self, kinds: Iterable[str]) -> Interval:
         """Bytes in tiers of some kinds, for all accelerators together [B]."""
         wanted = set(kinds)
@@ -439,6 +444,8 @@ def _speed(
     )
 
 
+#: Less than this outside is rounding [B].
+_NOTHING_BYTES = 1e-3
 #: Stands for no time where something is divided by it [s].
 _LEAST_S = 1e-300
 
