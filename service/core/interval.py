@@ -24,7 +24,6 @@ from service.core.elementwise import (
     Truth,
     either,
     exp,
-    is_nothing,
     label,
     log,
     maximum,
@@ -62,31 +61,28 @@ def from_log_sigma(value: Number, log_sigma: Number) -> Interval:
 
 def independent_sum(parts: Iterable[Interval]) -> Interval:
     """Sum of independent figures of one unit; never below zero when all parts are not."""
-    offset: Number = 0.0
-    unsure: list[Interval] = []
+    offset: Number | None = None
+    alone: Interval | None = None
+    several = False
     for part in parts:
-        if part.low is not part.high:
-            unsure.append(part)
+        middle, low, high = part.value, part.low, part.high
+        if low is high:
+            offset = middle if offset is None else offset + middle
+        elif alone is None:
+            alone = part
+            value, least, below, above = middle, low, middle - low, high - middle
         else:
-            offset = part.value if is_nothing(offset) else offset + part.value
-    if not unsure:
-        return exact(offset)
-    whole = unsure[0] if len(unsure) == 1 else _sum_in_quadrature(unsure)
-    return whole if is_nothing(offset) else shift(whole, offset)
-
-
-def _sum_in_quadrature(parts: Sequence[Interval]) -> Interval:
-    first = parts[0]
-    value, least = first.value, first.low
-    below, above = value - least, first.high - value
-    below, above = below * below, above * above
-    for part in parts[1:]:
-        middle, low = part.value, part.low
-        under, over = middle - low, part.high - middle
-        value, least = value + middle, least + low
-        below, above = below + under * under, above + over * over
-    # In quadrature the lower side never reaches past the sum of the lower ends.
-    return Interval(value, maximum(value - sqrt(below), least), value + sqrt(above))
+            if not several:
+                several, below, above = True, below * below, above * above
+            under, over = middle - low, high - middle
+            value, least = value + middle, least + low
+            below, above = below + under * under, above + over * over
+    if alone is None:
+        return exact(0.0 if offset is None else offset)
+    if several:
+        # In quadrature the lower side never reaches past the sum of the lower ends.
+        alone = Interval(value, maximum(value - sqrt(below), least), value + sqrt(above))
+    return alone if offset is None else shift(alone, offset)
 
 
 def scale(figure: Interval, factor: Number) -> Interval:
@@ -100,6 +96,8 @@ def scale(figure: Interval, factor: Number) -> Interval:
 
 def shift(figure: Interval, offset: Number) -> Interval:
     """A figure plus an exact offset."""
+    if figure.low is figure.high:
+        return exact(figure.value + offset)
     return Interval(figure.value + offset, figure.low + offset, figure.high + offset)
 
 
@@ -198,6 +196,13 @@ def bounded(figure: Interval, least: Number, most: Number) -> Interval:
         minimum(maximum(figure.value, least), most),
         minimum(maximum(figure.low, least), most),
         minimum(maximum(figure.high, least), most),
+    )
+
+
+def at_most(figure: Interval, most: Number) -> Interval:
+    """The figure with all three numbers kept below a limit."""
+    return Interval(
+        minimum(figure.value, most), minimum(figure.low, most), minimum(figure.high, most)
     )
 
 

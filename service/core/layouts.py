@@ -223,10 +223,11 @@ def usual_layout(
         if able:
             return _best(able, merit)
     # As many as are asked for in stages, else some in what has most room for them.
+    roomiest = sorted(deep, key=lambda one: -one.replica_accelerators)
     layouts = [
         *((one, share(one)) for one in deep),
         *((Parallelism(degree), 1.0) for degree in reversed(degrees)),
-        *((one, 1.0) for one in deep),
+        *((one, 1.0) for one in roomiest),
     ]
     found = next((one for one, requests in layouts if room(with_copies(one), requests)), None)
     most = max([Parallelism(degrees[-1]), *deep], key=lambda one: one.replica_accelerators)

@@ -92,15 +92,12 @@ class Platform:
     def host_power_w(self, busy_ratio: Number) -> Interval:
         """Mean power of one machine's host, before its power supplies [W]."""
         idle, load = self.host_idle_w, self.host_load_w
+
+        def mean_w(idle_w: Number, load_w: Number) -> Number:
+            return idle_w + maximum(load_w - idle_w, 0.0) * busy_ratio
+
         return Interval(
-            *(
-                one + maximum(other - one, 0.0) * busy_ratio
-                for one, other in (
-                    (idle.value, load.value),
-                    (idle.low, load.low),
-                    (idle.high, load.high),
-                )
-            )
+            mean_w(idle.value, load.value), mean_w(idle.low, load.low), mean_w(idle.high, load.high)
         )
 
 

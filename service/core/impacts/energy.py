@@ -8,12 +8,14 @@ from service.core.explanation import Formula, paths
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import (
     Interval,
+    at_most,
     bounded,
     exact,
     from_log_sigma,
     independent_sum,
     quotient,
     scale,
+    shift,
 )
 from service.core.lightweight import computed_once, lightweight
 from service.core.performance.calibration import PowerModel
@@ -322,13 +324,10 @@ def _host_power_w(platform: Platform, share: Number, busy: Number, mean_w: Inter
     """An accelerator's share of its machine's host, and of what power supplies lose [W]."""
     host_w = scale(platform.host_power_w(busy), share)
     lost = 1.0 / platform.supply_efficiency_ratio
-    at_most = maximum(platform.rated_power_w * share - mean_w.value, 0.0)
-    return Interval(
-        *(
-            minimum((one + mean_w.value) * lost - mean_w.value, at_most)
-            for one in (host_w.value, host_w.low, host_w.high)
-        )
-    )
+    of_accelerator_w = mean_w.value
+    drawn_w = scale(shift(host_w, of_accelerator_w), lost)
+    at_most_w = maximum(platform.rated_power_w * share - of_accelerator_w, 0.0)
+    return at_most(shift(drawn_w, -of_accelerator_w), at_most_w)
 
 
 def _it_power_w(
@@ -342,8 +341,7 @@ def _it_power_w(
     parts = scale(independent_sum(each_w), count)
     whole = from_log_sigma(parts.value, model.machine_log_sigma)
     found = Interval(parts.value, minimum(parts.low, whole.low), maximum(parts.high, whole.high))
-    most_w = machines * platform.rated_power_w
-    return Interval(*(minimum(one, most_w) for one in (found.value, found.low, found.high)))
+    return at_most(found, machines * platform.rated_power_w)
 
 
 def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestEnergy:

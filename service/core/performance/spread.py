@@ -43,12 +43,15 @@ class TimeShares(NamedTuple):
 
     def mixed(self, other: TimeShares, ratio: Number) -> TimeShares:
         """Shares of a time of which a share ``ratio`` is spent as another one is."""
+        if self is other:
+            return self
         rest = 1.0 - ratio
         return TimeShares(
-            *(
-                own if own is one else own * rest + one * ratio
-                for own, one in zip(self, other, strict=True)
-            )
+            self.compute_ratio * rest + other.compute_ratio * ratio,
+            self.memory_ratio * rest + other.memory_ratio * ratio,
+            self.interconnect_ratio * rest + other.interconnect_ratio * ratio,
+            self.overhead_ratio * rest + other.overhead_ratio * ratio,
+            self.outside_ratio * rest + other.outside_ratio * ratio,
         )
 
 
@@ -80,11 +83,12 @@ class Widening:
             (self.memory_spread_ratio, shares.memory_ratio),
             (self.interconnect_spread_ratio, shares.interconnect_ratio),
             (self.overhead_spread_ratio, shares.overhead_ratio),
+            (self.waiting_spread_ratio, shares.waiting),
         ):
-            if not (is_nothing(spread_ratio) or is_nothing(share)):
-                square = square + (spread_ratio * share) ** 2
-        if not is_nothing(self.waiting_spread_ratio):
-            square = square + (self.waiting_spread_ratio * shares.waiting) ** 2
+            # Most are a plain zero, at which nothing need be computed.
+            if spread_ratio.__class__ is not float or spread_ratio:
+                part = spread_ratio * share
+                square = square + part * part
         return sqrt(square)
 
 

@@ -9,13 +9,14 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import COSTS
 from service.core.deployment import Region
-from service.core.elementwise import Number, plain
+from service.core.elementwise import plain
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
 from service.core.memory.inference.tier_costs import tiers_price_usd
-from service.core.performance.inference import percentiles
 from service.core.performance.inference.burst import Burst as CoreBurst
 from service.core.performance.inference.formulas import LATENCY
+from service.core.performance.inference.latency import InferenceLatency
+from service.core.performance.inference.load_ends import percentile_s
 from service.core.years import HOURS_PER_YEAR
 from service.estimation import answers
 from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds, known_figure
@@ -329,15 +330,9 @@ def _latency(
         else {
             "utilisation_ratio": plain(load.utilisation_ratio),
             "saturated": bool(load.saturated),
-            "ttft_s": None
-            if load.saturated
-            else percentile_figures(load.ttft_s, latency.ttft_s, every),
-            "tpot_s": percentile_figures(load.tpot_s, latency.tpot_s, every)
-            if computed.generates
-            else None,
-            "e2e_s": None
-            if load.saturated
-            else percentile_figures(load.e2e_s, latency.e2e_s, every),
+            "ttft_s": None if load.saturated else percentile_figures(latency, "ttft_s", every),
+            "tpot_s": percentile_figures(latency, "tpot_s", every) if computed.generates else None,
+            "e2e_s": None if load.saturated else percentile_figures(latency, "e2e_s", every),
         },
         "burst": _burst(computed, every),
     }
@@ -375,11 +370,9 @@ def _burst(computed: ComputedDeployment, every: bool) -> Burst | None:
     return {
         "makespan_s": figure(makespan(latency.requests_per_s, burst)),
         "waves": plain(burst.waves_before) + 1.0,
-        "ttft_s": percentile_figures(burst.ttft_s, latency.ttft_s, every),
-        "tpot_s": percentile_figures(burst.tpot_s, latency.tpot_s, every)
-        if computed.generates
-        else None,
-        "e2e_s": percentile_figures(burst.e2e_s, latency.e2e_s, every),
+        "ttft_s": percentile_figures(latency, "ttft_s", every),
+        "tpot_s": percentile_figures(latency, "tpot_s", every) if computed.generates else None,
+        "e2e_s": percentile_figures(latency, "e2e_s", every),
     }
 
 
@@ -397,17 +390,16 @@ def _latency_steps(computed: ComputedDeployment) -> tuple[Step, ...]:
     return explain(computed.estimate, formulas)
 
 
-def percentile_figures(
-    found: percentiles.Percentiles, like: Interval, every: bool = True
-) -> Percentiles:
-    """Percentiles over requests, with the relative interval of the mean; all, or the high ones."""
+def percentile_figures(latency: InferenceLatency, time: str, every: bool = True) -> Percentiles:
+    """Percentiles over requests of a time by its name: all, or the high ones."""
 
-    def around(value: Number) -> answers.Interval:
-        return figure(
-            Interval(value, value * like.low / like.value, value * like.high / like.value)
-        )
+    def percentile(share: str) -> answers.Interval:
+        found = percentile_s(latency, time, share)
+        if found is None:
+            raise ValueError(f"{time} has no percentiles: as many requests are always in flight")
+        return figure(found)
 
-    told: Percentiles = {"p95": around(found.p95), "p99": around(found.p99)}
+    told: Percentiles = {"p95": percentile("p95"), "p99": percentile("p99")}
     if every:
-        told["p50"] = around(found.p50)
+        told["p50"] = percentile("p50")
     return told

@@ -18,7 +18,7 @@ from service.core.estimate.training import run_energy
 from service.core.impacts.training_energy import TrainingEnergy
 from service.core.interval import Interval, exact, quotient, scale
 from service.core.memory.inference.memory import inference_memory
-from service.core.performance.inference.percentiles import Percentiles
+from service.core.performance.inference.load_ends import percentile_s
 from service.estimation.measurements.measurable import NotEstimated, Served, Spent, Trained
 
 #: What sizes that follow from shapes miss of what frameworks hold, which pad vocabularies and
@@ -174,24 +174,23 @@ def gap(served: Served) -> Interval:
 def percentile(
     share: Literal["p50", "p95", "p99"], name: Literal["ttft_s", "tpot_s", "e2e_s"]
 ) -> Callable[[Served], Interval]:
-    """Reads a percentile over requests, with the relative interval of the mean."""
+    """Reads a percentile over requests."""
 
     def read(served: Served) -> Interval:
         latency = served.estimate.latency
-        mean: Interval = getattr(latency, name)
-        spread = latency.burst if latency.load is None else latency.load
-        if spread is None:
+        if latency.load is not None and latency.load.saturated and name != "tpot_s":
+            raise NotEstimated(_ENDLESS)
+        found = percentile_s(latency, name, share)
+        if found is None:
             if share == "p50":
                 # With a fixed number in flight the estimate takes all requests to be alike.
+                mean: Interval = getattr(latency, name)
                 return mean
             raise NotEstimated(
                 "percentiles above the median need requests_per_s or arrivals at_once: with a "
                 "fixed number of requests in flight only means are estimated"
             )
-        found: Percentiles = getattr(spread, name)
-        if latency.load is not None and latency.load.saturated and name != "tpot_s":
-            raise NotEstimated(_ENDLESS)
-        return scale(mean, getattr(found, share) / mean.value)
+        return found
 
     return read
 

@@ -244,13 +244,13 @@ def _interval(
         else None,
         "ttft_p95_s": None
         if load is None or unbounded
-        else percentile_figures(load.ttft_s, latency.ttft_s)["p95"],
+        else percentile_figures(latency, "ttft_s")["p95"],
         "tpot_p95_s": None
         if load is None or not tokens
-        else percentile_figures(load.tpot_s, latency.tpot_s)["p95"],
+        else percentile_figures(latency, "tpot_s")["p95"],
         "e2e_p95_s": None
         if load is None or unbounded
-        else percentile_figures(load.e2e_s, latency.e2e_s)["p95"],
+        else percentile_figures(latency, "e2e_s")["p95"],
         "facility_energy_kwh": kwh,
         "grid_gco2e_per_kwh": known_figure(part.gco2e_per_kwh),
         "operational_location_gco2e": None

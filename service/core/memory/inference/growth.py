@@ -157,10 +157,13 @@ def rooms_of_sequences(memory: InferenceMemory) -> list[tuple[SequencesRoom, ...
     )
     logits = steps if memory.engine.whole_prompt_logits else sampled
     sampling = logits.times(peak.vocabulary_entries * shape.bytes_per_logit)
+    # Before the first step: it takes the same whatever runs.
+    loading = Ramp(shape.repeated_bytes, 0.0, 0.0)
+    moments = (inside, sampling, loading) if shape.repeated_bytes else (inside, sampling)
     asked = drafted * memory.concurrency_per_replica
     found: list[tuple[SequencesRoom, ...]] = []
     for free, weight in _without_steps(memory):
-        for taken in (inside, sampling):
+        for taken in moments:
             room = shift(free, asked - weight * taken.rest)
             full = shift(room, -weight * taken.most)
             each = weight * taken.each + drafted
@@ -196,23 +199,24 @@ def rooms_of_lengths(memory: InferenceMemory) -> list[tuple[LengthsRoom, ...]]:
             return logits * tokens, logits * more, 0.0
         return logits * shape.sampled_sequences, 0.0, 0.0
 
-    found = []
-    for free, weight in _without_steps(memory):
-        for taken in (inside, sampling):
-            ways = taken(steps.rest, growing), taken(most, 0.0)
-            found.append(
-                tuple(
-                    LengthsRoom(
-                        stage=memory,
-                        room_bytes=shift(free, -weight * constant),
-                        before_tokens=before,
-                        step_bytes_per_token=weight * linear,
-                        step_bytes_per_pair=weight * square,
-                    )
-                    for constant, linear, square in ways
-                )
+    moments = [(taken(steps.rest, growing), taken(most, 0.0)) for taken in (inside, sampling)]
+    if shape.repeated_bytes:
+        # Before the first step: it takes the same however long sequences are.
+        moments.append(((shape.repeated_bytes, 0.0, 0.0),) * 2)
+    return [
+        tuple(
+            LengthsRoom(
+                stage=memory,
+                room_bytes=shift(free, -weight * constant),
+                before_tokens=before,
+                step_bytes_per_token=weight * linear,
+                step_bytes_per_pair=weight * square,
             )
-    return found
+            for constant, linear, square in ways
+        )
+        for free, weight in _without_steps(memory)
+        for ways in moments
+    ]
 
 
 def _without_steps(memory: InferenceMemory) -> list[tuple[Interval, Number]]:

@@ -159,7 +159,7 @@ class InferenceLatency:
         )
 
     @computed_once
-    def _ends(self) -> LoadEnds | None:
+    def ends(self) -> LoadEnds | None:
         """The replica should it be slower or faster; None where what is in flight is given."""
         return None if self.load is None else LoadEnds(self.load, self.log_sigma["throughput"])
 
@@ -167,8 +167,8 @@ class InferenceLatency:
     def _mean_ttft_s(self) -> Interval:
         """Time to the first token as if nothing waited without end [s]."""
         log_sigma = self.log_sigma["prefill"]
-        if self._ends is not None:
-            return self._ends.ttft_s(log_sigma)
+        if self.ends is not None:
+            return self.ends.ttft_s(log_sigma)
         return from_log_sigma(self.replica.mean_ttft_s, log_sigma)
 
     @computed_once
@@ -180,8 +180,8 @@ class InferenceLatency:
     def tpot_s(self) -> Interval:
         """Time of each later token [s]."""
         log_sigma = self.log_sigma["decode"]
-        if self._ends is not None:
-            return self._ends.tpot_s(log_sigma)
+        if self.ends is not None:
+            return self.ends.tpot_s(log_sigma)
         return from_log_sigma(self.state.tpot_s, log_sigma)
 
     @computed_once

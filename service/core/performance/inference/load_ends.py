@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import TYPE_CHECKING
 
 from numpy import ndarray
 
 from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
-from service.core.interval import Z_90, Interval
+from service.core.interval import Z_90, Interval, scale
 from service.core.lightweight import computed_once, lightweight
+from service.core.performance.inference.burst import Burst
 from service.core.performance.inference.open_load import OpenLoad
+
+if TYPE_CHECKING:
+    from service.core.performance.inference.latency import InferenceLatency
 
 #: Utilisation at which waits are taken that have no bound: a replica that may not keep up.
 NEARLY_SATURATED = 0.99
@@ -62,6 +67,18 @@ class LoadEnds:
             lambda load: load.state.tpot_s, self.load, self.faster, self.slower, log_sigma
         )
 
+    def percentile_s(self, figure: str, share: str, log_sigma: Number) -> Interval:
+        """A percentile over requests of a time by its name, if steps are known as well as that [s].
+
+        Its upper end is that of a replica at 99 % of its saturation rate at most, of later tokens
+        that of a full one.
+        """
+        slower = self.slower if figure == "tpot_s" else self.waiting
+        return _between(
+            lambda load: _percentile_of(load, figure, share),
+            *(self.load, self.faster, slower, log_sigma),
+        )
+
     @property
     def _factor(self) -> Number:
         return exp(Z_90 * self.log_sigma)
@@ -80,6 +97,25 @@ def _between(
         minimum(time_s(faster) / factor, value),
         maximum(time_s(slower) * factor, value),
     )
+
+
+def percentile_s(latency: InferenceLatency, figure: str, share: str) -> Interval | None:
+    """A percentile over requests of a time by its name, such as "p95" of "ttft_s" [s].
+
+    None where a number of requests is always in flight, of which only means are computed.
+    """
+    if latency.ends is not None:
+        known = {"ttft_s": "prefill", "tpot_s": "decode", "e2e_s": "throughput"}[figure]
+        return latency.ends.percentile_s(figure, share, latency.log_sigma[known])
+    if latency.burst is None:
+        return None
+    mean: Interval = getattr(latency, figure)
+    return scale(mean, _percentile_of(latency.burst, figure, share) / mean.value)
+
+
+def _percentile_of(load: OpenLoad | Burst, figure: str, share: str) -> Number:
+    found: Number = getattr(getattr(load, figure), share)
+    return found
 
 
 def without_end(figure: Interval, endless: Truth) -> Interval:

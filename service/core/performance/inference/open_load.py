@@ -253,7 +253,8 @@ def _loaded(full: FullReplica, requests_per_s: Number, rate: Number, mix: Mix) -
         state=state,
         running_sequences=minimum(running, full.slots),
         waiting_requests=where(saturated, inf, queued),
-        busy_ratio=where(saturated, 1.0, waits.busy_ratio),
+        # It cannot end more in the time in which it works than a full one.
+        busy_ratio=maximum(waits.busy_ratio, minimum(utilisation, 1.0)),
         requests_per_s=minimum(requests_per_s, saturation_per_s),
         utilisation_ratio=utilisation,
         saturated=saturated,

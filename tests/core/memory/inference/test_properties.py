@@ -292,3 +292,12 @@ def test_projections_that_an_engine_joins_are_there_twice_until_the_model_is_loa
     # They are gone before the first prompt comes.
     assert long.peak_bytes == long.layer_peak_bytes > single
     assert long.weights_bytes.value == short.weights_bytes.value
+
+
+@given(asked)
+def test_as_many_as_there_is_room_for_fit(memory: InferenceMemory):
+    most = memory.max_concurrency.value
+    if most >= 1.0:
+        filled = replace(memory.workload, concurrency=most)
+        overheads = packaged_overheads()
+        assert inference_memory(memory.deployment, filled, memory.serving, overheads).fits

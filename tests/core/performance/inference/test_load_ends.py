@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
 from service.core.interval import from_log_sigma
-from service.core.performance.inference.load_ends import NEARLY_SATURATED, LoadEnds
+from service.core.performance.inference.latency import inference_latency
+from service.core.performance.inference.load_ends import (
+    NEARLY_SATURATED,
+    LoadEnds,
+    percentile_s,
+)
+from tests.core.deployments import CALIBRATION, deployment
 from tests.core.performance.inference.test_goodput import latency_at
 
 LIMIT = float(latency_at(1.0).saturation_per_s)
@@ -53,6 +63,33 @@ def test_waits_end_where_a_replica_nearly_saturates():
     nearly = latency_at(LIMIT * NEARLY_SATURATED)
     most = from_log_sigma(float(nearly.load.mean_ttft_s), busy.log_sigma["prefill"]).high
     assert busy.ttft_s.high == pytest.approx(most)
+
+
+@pytest.mark.parametrize("figure", ["ttft_s", "tpot_s", "e2e_s"])
+@pytest.mark.parametrize("share", ["p50", "p95", "p99"])
+def test_percentiles_and_their_ends_grow_with_the_rate(figure, share):
+    utilisations = (0.01, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+    found = [percentile_s(latency_at(LIMIT * ratio), figure, share) for ratio in utilisations]
+    for lighter, heavier in pairwise(found):
+        for end in ("low", "value", "high"):
+            # What the time is spent on changes its spread a little.
+            assert getattr(heavier, end) >= 0.995 * getattr(lighter, end)
+
+
+def test_a_replica_works_for_as_much_of_the_time_as_its_rate_takes():
+    # Prompts for stages of a pipeline, and short answers: few sequences decode at a time.
+    chosen = replace(deployment(), parallelism=Parallelism(pipeline=8))
+
+    def load(rate):
+        asked = InferenceWorkload(8000.0, 4.0, 1.0, requests_per_s=rate)
+        return inference_latency(chosen, asked, ServingSettings(), CALIBRATION, 256.0)
+
+    limit = load(1e-3).saturation_per_s
+    rates = (0.3, 0.9, 0.999, 1.0)
+    busy = [load(limit * ratio).usage.busy_ratio for ratio in rates]
+    assert busy == sorted(busy)
+    for working, least in zip(busy, rates, strict=True):
+        assert least * 0.999999 <= working <= 1.0
 
 
 def test_the_spread_that_searches_read_is_that_of_steps():
