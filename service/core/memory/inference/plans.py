@@ -42,6 +42,7 @@ def engine_plans(
         serving.kv_block_tokens,
         engine.loading,
         cross_attended=engine.pages_images,
+        pages_windows=engine.pages_windows,
     )
 
 
@@ -54,11 +55,12 @@ def stage_plans(
     loading: Loading,
     *,
     cross_attended: bool = False,
+    pages_windows: bool = False,
 ) -> tuple[StagePlan, ...]:
     """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
 
-    ``loading`` and ``cross_attended`` say how the engine holds weights, and whether it gives pages
-    to layers that look at images.
+    ``loading``, ``cross_attended`` and ``pages_windows`` say how the engine holds weights, and
+    whether it gives all pages to layers that look at images and to those with a window.
     """
     peak = step_peak(architecture, precision.activations, parallelism)
     plans: list[StagePlan] = []
@@ -78,6 +80,7 @@ def stage_plans(
             block_tokens,
             stage,
             cross_attended=cross_attended,
+            pages_windows=pages_windows,
         )
         plans.append(StagePlan(weights, layout, peak))
     return tuple(plans)

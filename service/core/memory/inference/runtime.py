@@ -47,7 +47,8 @@ class EngineRuntime:
     does not split them, and with ``whole_prompt_logits`` it computes logits for each of their
     tokens; one that ``reserves_cache`` measures a full step when it starts and fills the rest of
     its share with cache. One that ``profiles_images`` measures the largest images, too, and one
-    that ``pages_images`` gives layers that look at images as many pages as the others. One that
+    that ``pages_images`` gives layers that look at images as many pages as the others; one that
+    ``pages_windows`` does so for layers with a window where others have none. One that
     ``allocates_context`` takes the caches of the longest sequence at once. At its peak it holds
     ``cache_copies`` of its caches: two where a longer cache is completed before the old one goes.
     It ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
@@ -99,6 +100,7 @@ class EngineRuntime:
     default_context_tokens: float = 0.0
     profiles_images: bool = False
     pages_images: bool = False
+    pages_windows: bool = False
     holds_widened: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0
