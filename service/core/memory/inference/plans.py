@@ -43,6 +43,7 @@ def engine_plans(
         engine.loading,
         cross_attended=engine.pages_images,
         pages_windows=engine.pages_windows,
+        gathers_tokens=engine.gathers_tokens,
     )
 
 
@@ -56,13 +57,17 @@ def stage_plans(
     *,
     cross_attended: bool = False,
     pages_windows: bool = False,
+    gathers_tokens: bool = False,
 ) -> tuple[StagePlan, ...]:
     """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
 
     ``loading``, ``cross_attended`` and ``pages_windows`` say how the engine holds weights, and
-    whether it gives all pages to layers that look at images and to those with a window.
+    whether it gives all pages to layers that look at images and to those with a window; it
+    ``gathers_tokens`` as :func:`step_peak` takes it.
     """
-    peak = step_peak(architecture, precision.activations, parallelism)
+    peak = step_peak(
+        architecture, precision.activations, parallelism, gathers_tokens=gathers_tokens
+    )
     plans: list[StagePlan] = []
     for stage in range(parallelism.pipeline):
         weights = stage_weights(architecture, precision.weights, parallelism, stage, loading)

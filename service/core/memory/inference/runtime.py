@@ -49,6 +49,7 @@ class EngineRuntime:
     its share with cache. One that ``profiles_images`` measures the largest images, too, and one
     that ``pages_images`` gives layers that look at images as many pages as the others; one that
     ``pages_windows`` does so for layers with a window where others have none. One that
+    ``gathers_tokens`` has room at its experts for full steps of all copies that share them. One that
     ``allocates_context`` takes the caches of the longest sequence at once. At its peak it holds
     ``cache_copies`` of its caches: two where a longer cache is completed before the old one goes.
     It ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
@@ -101,6 +102,7 @@ class EngineRuntime:
     profiles_images: bool = False
     pages_images: bool = False
     pages_windows: bool = False
+    gathers_tokens: bool = False
     holds_widened: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0
