@@ -66,7 +66,7 @@ _KNOWN = (
     *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles"),
     *("widened_from_rows", "rereads_heads", "rereads_by_sequence"),
     *("weight_only", "unrouted_below_bits"),
-    *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio"),
+    *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
     *(
         "loops_experts",
         "multiplies_integers",

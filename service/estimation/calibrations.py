@@ -47,6 +47,7 @@ from service.core.performance.release_kernels import (
     unrouted_below_bits,
     widened_from_rows,
 )
+from service.core.performance.samplers import sampling_ratio
 from service.core.performance.spread import NO_WIDENING
 from service.core.platform import PowerNeeds
 from service.estimation.levels import (
@@ -206,6 +207,7 @@ def _calibration(
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
     figures["weight_only"] = exact(is_weight_only(like))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))
+    figures["sampling_ratio"] = exact(sampling_ratio(release, family))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:

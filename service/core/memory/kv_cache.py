@@ -20,6 +20,7 @@ from math import ceil as whole
 from service.core.architecture.model import (
     Attention,
     LatentAttention,
+    Mixer,
     ModelArchitecture,
     Span,
     StateMixer,
@@ -97,12 +98,13 @@ def cache_layout(
     stage: int | None = None,
     *,
     cross_attended: bool = False,
+    pages_windows: bool = False,
 ) -> CacheLayout:
     """What a sequence keeps on a rank of one pipeline stage, or of the deepest one if None.
 
     Where layers differ, each stage is taken to hold every kind in proportion. Models that do not
     generate keep nothing. With ``cross_attended`` layers that look at images are given as many
-    pages as the others.
+    pages as the others; with ``pages_windows`` so are layers with a window beside others without.
     """
     if not architecture.generates:
         return CacheLayout(0.0, (), 0.0, block_tokens, parallelism.context)
@@ -115,6 +117,7 @@ def cache_layout(
     windowed: dict[tuple[int, bool], float] = {}
     images = architecture.images
     every = cross_attended and images is not None and images.cross_attended
+    paged = pages_windows and any(_sees_all(group.mixer) for group in architecture.groups)
     for group in architecture.groups:
         held = group.count * share
         if group.cross is not None:
@@ -122,7 +125,7 @@ def cache_layout(
         match group.mixer:
             case Attention(shares_kv=shared) as attention if every or not shared:
                 entry = held * _attention_entry_bytes(attention, kv_format, ranks)
-                if attention.window_tokens is None:
+                if paged or attention.window_tokens is None:
                     full += entry
                 else:
                     key = (attention.window_tokens, attention.span is Span.CHUNKED)
@@ -149,6 +152,11 @@ def cache_layout(
         context_ranks=parallelism.context,
         encoded_bytes_per_token=encoded,
     )
+
+
+def _sees_all(mixer: Mixer | None) -> bool:
+    """Whether a layer attends to all tokens, so that it keeps all of them."""
+    return isinstance(mixer, Attention | LatentAttention) and mixer.window_tokens is None
 
 
 def layout_sequence_bytes(layout: CacheLayout, tokens: Number, step_tokens: Number = 1.0) -> Number:

@@ -113,7 +113,8 @@ class EngineOverhead:
     ``widened_whole`` formats are written in 16 bit before they multiply ``widened_from_rows`` or
     more, zero if never. With ``whole_expert_tiles`` products of experts fill tiles alone. Routed
     experts whose weights have fewer than ``unrouted_below_bits`` each multiply all tokens. Choosing
-    a token moves ``sampled_bytes`` for each entry of the vocabulary. The server's own process takes
+    a token moves ``sampled_bytes`` for each entry of the vocabulary, and ``sampling_ratio`` of that
+    with a release that sorts none. The server's own process takes
     ``told_s`` to tell a token, beside all else: no step ends sooner than its tokens are told. By
     the backend in use a layer takes ``backend_layer_ratio`` of what it takes by the interface of
     the hardware's maker. A weight in super-blocks takes ``unpacking_operations`` [-]; 0 where
@@ -162,6 +163,7 @@ class EngineOverhead:
     prompt_product_s: float = field(default=0.0, metadata=FIGURE)
     unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
     sampled_bytes: float = field(default=0.0, metadata=FIGURE)
+    sampling_ratio: float = field(default=1.0, metadata=ALIKE)
     told_s: float = field(default=0.0, metadata=FIGURE)
     backend_layer_ratio: float = field(default=1.0, metadata=FIGURE)
     unpacking_operations: float = field(default=0.0, metadata=FIGURE)

@@ -339,7 +339,8 @@ def _rank_steps(
         + narrowing_s,
         narrowing_s=narrowing_s,
         sequence_s=engine.sequence_s * engine.waited_ratio,
-        sequence_bytes=work.state_bytes_per_sequence + engine.sampled_bytes * work.chosen_from,
+        sequence_bytes=work.state_bytes_per_sequence
+        + engine.sampled_bytes * engine.sampling_ratio * work.chosen_from,
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
         replaying_s=replaying_s,

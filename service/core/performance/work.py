@@ -33,6 +33,10 @@ _FUSED_STATES = 6.0
 #: queries and keys (4), two sums (6), attention's result put in order (2); and elements between the
 #: products of the feed-forward block, for its activation (2) and gate (3).
 _UNFUSED_STATES, _UNFUSED_WIDTHS = 20.0, 5.0
+#: What each expert of a token adds: its copy of the hidden state is written beside those that go to
+#: the same expert, and what comes of it is read again to be summed (Gale et al., MegaBlocks, 2022,
+#: section 5: padded gather and scatter).
+_ROUTED_STATES = 2.0
 #: Ranks of a machine, all of which gather all tokens for their experts and scatter the sums: what
 #: vLLM does unless told otherwise (``allgather_reducescatter``, Expert parallel deployment, 2025),
 #: SGLang (``--moe-a2a-backend none``, 2025) and TensorRT-LLM between GPUs of one host (fused_moe,
@@ -180,6 +184,9 @@ def rank_work(
         unfused += group.count * elements * activation_bytes
         reductions += group.count * (_is_reduced(group) + (group.feed_forward is not None))
         if moe is not None:
+            copied = _ROUTED_STATES * _copies_on_rank(moe, parallelism) * architecture.hidden_size
+            elementwise += group.count * copied * activation_bytes
+            unfused += group.count * copied * activation_bytes
             routed_layers += group.count
             held_experts += group.count * moe.experts / max(parallelism.expert, 1)
         if group.cross is not None:
@@ -244,6 +251,12 @@ def rank_work(
         images=_image_work(architecture, precision, parallelism),
         audio=_audio_work(architecture, precision, parallelism),
     )
+
+
+def _copies_on_rank(moe: MixtureOfExperts, parallelism: Parallelism) -> float:
+    """Copies that experts of a rank take of each token that its own copy of the model has [-]."""
+    ranks = max(parallelism.expert, 1)
+    return moe.experts_per_token / ranks * max(1.0, ranks / parallelism.tensor)
 
 
 def _is_reduced(group: LayerGroup) -> bool:

@@ -155,3 +155,22 @@ def test_arrays_give_what_floats_give():
     layout = cache_layout(GEMMA_3_27B, BF16, Parallelism())
     together = layout_sequence_bytes(layout, tokens, 2048.0)
     assert together.tolist() == [layout_sequence_bytes(layout, float(n), 2048.0) for n in tokens]
+
+
+def test_engines_with_one_kind_of_pages_keep_all_tokens_of_windows_beside_full_layers():
+    tokens = 40_960.0
+
+    def kept(architecture, pages_windows):
+        layout = cache_layout(architecture, BF16, SINGLE_ACCELERATOR, pages_windows=pages_windows)
+        return layout_sequence_bytes(layout, tokens)
+
+    # Five of six layers of Gemma 3 attend to a window.
+    assert kept(GEMMA_3_27B, True) == tokens * per_token_of_all(GEMMA_3_27B)
+    assert kept(GEMMA_3_27B, False) < 0.25 * kept(GEMMA_3_27B, True)
+    # Where all layers have the same window, none needs more pages than it holds.
+    assert kept(SLIDING, True) == kept(SLIDING, False)
+
+
+def per_token_of_all(architecture):
+    layout = cache_layout(architecture, BF16, SINGLE_ACCELERATOR)
+    return layout.full_bytes_per_token + layout.windowed_bytes_per_token

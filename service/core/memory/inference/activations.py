@@ -80,7 +80,11 @@ class StepShape:
 
 @lru_cache(maxsize=1024)
 def step_peak(
-    architecture: ModelArchitecture, activations_format: NumberFormat, parallelism: Parallelism
+    architecture: ModelArchitecture,
+    activations_format: NumberFormat,
+    parallelism: Parallelism,
+    *,
+    gathers_tokens: bool = False,
 ) -> StepPeak:
     """Coefficients of a step's temporary memory [B/token], and logits per sequence [-].
 
@@ -94,6 +98,9 @@ def step_peak(
     parallelism
         Degrees of parallelism. Logits are gathered on every rank before sampling, so that the
         sampling moment is not divided by tensor parallelism.
+    gathers_tokens
+        Whether experts have room for full steps of all copies that share them, wherever choices
+        fall.
 
     References
     ----------
@@ -104,7 +111,12 @@ def step_peak(
     widest = max(
         max(
             _mixer_elements(group, parallelism),
-            _feed_forward_elements(group, parallelism, architecture.hidden_size),
+            _feed_forward_elements(
+                group,
+                parallelism,
+                architecture.hidden_size,
+                parallelism.joined_copies if gathers_tokens else 1,
+            ),
         )
         for group in architecture.groups
     )
@@ -184,8 +196,13 @@ def _mixer_elements(group: LayerGroup, parallelism: Parallelism) -> float:
     return produced
 
 
-def _feed_forward_elements(group: LayerGroup, parallelism: Parallelism, hidden_size: int) -> float:
-    """Elements per token that a feed-forward part produces beside the residual stream."""
+def _feed_forward_elements(
+    group: LayerGroup, parallelism: Parallelism, hidden_size: int, gathered_copies: int
+) -> float:
+    """Elements per token that a feed-forward part produces beside the residual stream.
+
+    Experts have room for as many tokens of each of ``gathered_copies``.
+    """
     match group.feed_forward:
         case None:
             return 0.0
@@ -198,7 +215,7 @@ def _feed_forward_elements(group: LayerGroup, parallelism: Parallelism, hidden_s
             )
             # Choices spread evenly over expert ranks. Ranks beyond the tensor-parallel ones bring
             # the tokens of their own replica, so they do not thin out what arrives.
-            routed = routed / min(parallelism.expert, parallelism.tensor)
+            routed = routed * gathered_copies / min(parallelism.expert, parallelism.tensor)
             shared = _wide_results(moe) * moe.shared_intermediate_size / parallelism.tensor
             return routed + shared
 

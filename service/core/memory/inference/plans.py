@@ -42,6 +42,8 @@ def engine_plans(
         serving.kv_block_tokens,
         engine.loading,
         cross_attended=engine.pages_images,
+        pages_windows=engine.pages_windows,
+        gathers_tokens=engine.gathers_tokens,
     )
 
 
@@ -54,13 +56,18 @@ def stage_plans(
     loading: Loading,
     *,
     cross_attended: bool = False,
+    pages_windows: bool = False,
+    gathers_tokens: bool = False,
 ) -> tuple[StagePlan, ...]:
     """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
 
-    ``loading`` and ``cross_attended`` say how the engine holds weights, and whether it gives pages
-    to layers that look at images.
+    ``loading``, ``cross_attended`` and ``pages_windows`` say how the engine holds weights, and
+    whether it gives all pages to layers that look at images and to those with a window; it
+    ``gathers_tokens`` as :func:`step_peak` takes it.
     """
-    peak = step_peak(architecture, precision.activations, parallelism)
+    peak = step_peak(
+        architecture, precision.activations, parallelism, gathers_tokens=gathers_tokens
+    )
     plans: list[StagePlan] = []
     for stage in range(parallelism.pipeline):
         weights = stage_weights(architecture, precision.weights, parallelism, stage, loading)
@@ -78,6 +85,7 @@ def stage_plans(
             block_tokens,
             stage,
             cross_attended=cross_attended,
+            pages_windows=pages_windows,
         )
         plans.append(StagePlan(weights, layout, peak))
     return tuple(plans)

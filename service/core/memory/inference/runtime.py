@@ -47,9 +47,11 @@ class EngineRuntime:
     does not split them, and with ``whole_prompt_logits`` it computes logits for each of their
     tokens; one that ``reserves_cache`` measures a full step when it starts and fills the rest of
     its share with cache. One that ``profiles_images`` measures the largest images, too, and one
-    that ``pages_images`` gives layers that look at images as many pages as the others. One that
-    ``allocates_context`` takes the caches of the longest sequence at once. At its peak it holds
-    ``cache_copies`` of its caches: two where a longer cache is completed before the old one goes.
+    that ``pages_images`` gives layers that look at images as many pages as the others; one that
+    ``pages_windows`` does so for layers with a window where others have none. One that
+    ``gathers_tokens`` has room at its experts for full steps of all copies that share them; one
+    that ``allocates_context`` takes the caches of the longest sequence at once. At its peak it
+    holds ``cache_copies`` of its caches: two where a longer one is completed before the old goes.
     It ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
     ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
     beside it. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
@@ -99,6 +101,8 @@ class EngineRuntime:
     default_context_tokens: float = 0.0
     profiles_images: bool = False
     pages_images: bool = False
+    pages_windows: bool = False
+    gathers_tokens: bool = False
     holds_widened: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0
