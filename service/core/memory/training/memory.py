@@ -328,7 +328,7 @@ def _on_stage(
     overheads: TrainingOverheads,
     beside: Beside = NOTHING,
 ) -> TrainingMemory:
-    framework = overheads.of(settings.release)
+    framework = overheads.of(settings.release).stepping(settings)
     if settings.expandable_segments:
         framework = framework.expanding
     deployment = framework.as_held(deployment, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Deployment
@@ -54,7 +55,8 @@ class FrameworkRuntime:
     ``quantised_head`` quantises it with the base of QLoRA.
 
     A ``flat_step`` copies gradients into flat tensors, for which the segments of activations are
-    too small, so that it comes on top of them. A framework that ``keeps_gradients`` makes room for
+    too small, so that it comes on top of them. With a ``flat_zero_step`` that is so with ZeRO 1 and
+    2, of all that the rank updates at once. A framework that ``keeps_gradients`` makes room for
     all of them before the first pass; any other lets them go after each step. One with
     ``wide_tables`` keeps states of embeddings in 32 bit under optimizers of 8 bits. Sizes that
     follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
@@ -82,6 +84,7 @@ class FrameworkRuntime:
     wide_beside_quantised: bool = False
     loss_in_kernel: bool = False
     copies_gradients: bool = False
+    flat_zero_step: bool = False
     loss_part_tokens: float = 0.0
     size_log_sigma: float = 0.0
     unified_context_bytes: Interval | None = None
@@ -123,6 +126,14 @@ class FrameworkRuntime:
             classes = weights.quantised_classes | {TensorClass.HEAD}
             precision = replace(precision, weights=replace(weights, quantised_classes=classes))
         return replace(deployment, architecture=architecture, precision=precision)
+
+    def stepping(self, settings: TrainingSettings) -> FrameworkRuntime:
+        """The same with its optimizer's step as it is with settings."""
+        return self._flat if self.flat_zero_step and settings.zero_stage in (1, 2) else self
+
+    @computed_once
+    def _flat(self) -> FrameworkRuntime:
+        return replace(self, flat_step=True, step_elements=inf)
 
     @computed_once
     def expanding(self) -> FrameworkRuntime:

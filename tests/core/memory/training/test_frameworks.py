@@ -71,3 +71,14 @@ def test_buckets_of_data_parallel_ranks_hold_gradients_again():
     # Megatron and DeepSpeed exchange them where they lie.
     assert buckets("megatron-lm") == buckets("deepspeed") == 0.0
     assert buckets("torchtitan", zero_stage=3) == 0.0
+
+
+def test_deepspeed_makes_flat_gradients_of_a_whole_share():
+    def update(framework, zero_stage):
+        chosen = TrainingSettings(framework=framework, zero_stage=zero_stage)
+        return trained(chosen, Parallelism(data=8)).update_bytes.value
+
+    share = LLAMA_3_8B.total_parameters / 8
+    # Beside activations, which leave no tensors of that size.
+    assert update("transformers", 2) == update("deepspeed", 2) == pytest.approx(8.0 * share)
+    assert update("transformers", 3) < 8.0 * share
