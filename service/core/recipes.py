@@ -12,8 +12,10 @@ from service.core.format_lists import ANY_FORMAT, WIDTHS, FormatList
 UNTOLD = (
     *("activation_checkpointing", "fused_kernels", "cross_entropy"),
     *("lora_targets", "adapter_dropout", "dropout", "master_weights", "optimizer_state_dtype"),
-    "expandable_segments",
+    *("expandable_segments", "adapter_dtype", "gradient_sum_dtype"),
 )
+#: What people make otherwise beside these.
+ALSO_OPEN = ("attention", "gradient_dtype", "framework_generation")
 #: The same of settings that depend on how a model is divided.
 UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")
 #: The same of number formats: what weights are held in where all of them are trained.
@@ -27,17 +29,23 @@ InterleavedRounds: TypeAlias = Literal["whole", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
-class AlsoUsual:
-    """``settings`` of training, by name, that people make otherwise than a framework by itself.
+class Usual:
+    """``settings`` of training, by name, that are usual with a framework under conditions.
 
-    They do where they train by one of ``methods`` with one of ``zero_stages`` (any if empty), and
-    with releases in use ``since`` a day in ISO 8601 (None: all).
+    That is where people train by one of ``methods`` with one of ``zero_stages`` (any if empty),
+    with releases in use ``since`` a day in ISO 8601 (None: all), and, of ``encoders``, models that
+    embed rather than generate.
     """
 
     settings: Mapping[str, Any]
     methods: frozenset[str] = frozenset()
     zero_stages: frozenset[int] = frozenset()
     since: str | None = None
+    encoders: bool = False
+
+    def goes_with(self, superseded: str | None) -> bool:
+        """Whether it holds for a release that others followed on a day; None: the newest."""
+        return superseded is None or self.since is None or superseded > self.since
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +64,14 @@ class Recipes:
     prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
     asked. Gradients have the format ``gradient_dtype`` unless told otherwise, and ``unless_told``
     holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
-    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION`` and ``UNTOLD_OF_PLACES`` by name;
-    ``also_usual`` is what of ``UNTOLD`` people make otherwise, where those that name the same
-    settings exclude each other. Models divided by tensors or layers are ``divided_by`` another
-    framework that is built on it. Its interleaved schedule takes micro-batches in
-    ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal" ones (None:
-    any).
+    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION`` and ``UNTOLD_OF_PLACES`` by name, and
+    ``unless_told_where`` those of ``UNTOLD`` that it sets so under conditions. Sums of gradients
+    have a format of their own with weights in bf16 only: those in fp16 are scaled and summed as
+    they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN`` people make otherwise, where
+    those that name the same settings exclude each other. Models divided by tensors or layers are
+    ``divided_by`` another framework that is built on it. Its interleaved schedule takes
+    micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal"
+    ones (None: any).
     """
 
     methods: frozenset[str] = frozenset()
@@ -81,8 +91,23 @@ class Recipes:
     adapter_degrees: frozenset[str] = frozenset()
     divided_by: str | None = None
     unless_told: Mapping[str, Any] = field(default_factory=dict)
-    also_usual: tuple[AlsoUsual, ...] = ()
+    unless_told_where: tuple[Usual, ...] = ()
+    also_usual: tuple[Usual, ...] = ()
     interleaved_rounds: InterleavedRounds | None = None
+
+    def untold(
+        self, method: str, zero_stage: int, superseded: str | None = None
+    ) -> Mapping[str, Any]:
+        """What it sets where nobody says, training by a method with a ZeRO stage.
+
+        ``superseded`` is the day on which its release was followed by another; None: the newest.
+        """
+        found = dict(self.unless_told)
+        for one in self.unless_told_where:
+            fits = not one.methods or method in one.methods
+            if fits and (not one.zero_stages or zero_stage in one.zero_stages):
+                found |= one.settings if one.goes_with(superseded) else {}
+        return found
 
     @property
     def usual_fp8_recipe(self) -> str | None:

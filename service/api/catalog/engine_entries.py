@@ -8,6 +8,7 @@ from service.api.catalog.stated import CatalogEntry, Stated
 from service.core.backends import Backend
 from service.core.memory.training.settings import (
     Adapter,
+    AttentionKernel,
     Checkpointing,
     CrossEntropy,
     Optimizer,
@@ -172,12 +173,22 @@ class UnlessTold(Stated):
     optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16", "as-trained"]]
     """Format of optimizer states; as-trained where they are like what is trained, and 32 bit beside
     a copy in that."""
+    adapter_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
+    """Format of adapters; that of activations if left out."""
+    gradient_sum_dtype: NotRequired[Literal["none", "fp32"]]
+    """Format of a second copy of gradients of weights in bf16, in which they are summed."""
     expandable_segments: NotRequired[bool]
     """Whether it has PyTorch's allocator grow its segments."""
     zero_stage: NotRequired[Literal[0, 1, 2, 3]]
     """What data-parallel ranks divide, where there are several; at most 2 in a pipeline."""
     pipeline_schedule: NotRequired[Schedule]
     """Interleaved where layers fill the stages alike and micro-batches come in whole rounds."""
+    methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
+    """Methods with which it does; any if left out."""
+    zero_stages: NotRequired[list[Literal[0, 1, 2, 3]]]
+    """Values of zero_stage with which it does; any if left out."""
+    since: NotRequired[str]
+    """Day, month or year from which releases do."""
     source: str
     note: NotRequired[str]
 
@@ -198,6 +209,16 @@ class AlsoUsual(Stated):
     """Whether a 32-bit copy of weights of 16 bits is kept."""
     optimizer_state_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
     """Format of optimizer states."""
+    adapter_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
+    """Format of adapters."""
+    gradient_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
+    """Format of gradients."""
+    attention: NotRequired[AttentionKernel]
+    """How attention is computed."""
+    framework_generation: NotRequired[str]
+    """Generation of the framework that is used."""
+    encoders: NotRequired[bool]
+    """Whether they do with models only that embed rather than generate."""
     methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
     """Methods with which they do; any if left out."""
     zero_stages: NotRequired[list[Literal[0, 1, 2, 3]]]

@@ -25,13 +25,14 @@ from service.core.engines import (
 from service.core.format_lists import FormatList
 from service.core.hardware import HardwareList
 from service.core.recipes import (
+    ALSO_OPEN,
     UNTOLD,
     UNTOLD_OF_LAYOUTS,
     UNTOLD_OF_PLACES,
     UNTOLD_OF_PRECISION,
-    AlsoUsual,
     InterleavedRounds,
     Recipes,
+    Usual,
 )
 
 _OF_GENERATION = ("id", "since", "differs", "version", "constants_of")
@@ -248,7 +249,8 @@ def _recipes(trains: Document) -> Recipes:
         named["adapter_degrees"],
         trains.get("divided_by"),
         _unless_told(trains),
-        _also_usual(trains),
+        _usual(trains, "unless_told", UNTOLD, conditional=True),
+        _usual(trains, "also_usual", UNTOLD + ALSO_OPEN),
         _rounds(trains.get("interleaved_rounds")),
     )
 
@@ -257,26 +259,35 @@ def _rounds(stated: object) -> InterleavedRounds | None:
     return next((known for known in get_args(InterleavedRounds) if stated == known), None)
 
 
+#: What says when settings are usual.
+_CONDITIONS = frozenset({"methods", "zero_stages", "since", "encoders"})
+
+
 def _unless_told(trains: Document) -> Mapping[str, Any]:
-    """Settings that it sets otherwise than most do where nobody says; later ones outdo earlier."""
+    """Settings that it always sets otherwise than most do where nobody says; the last counts."""
     known = UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION + UNTOLD_OF_PLACES
     return {
         name: value
         for one in _stated(trains, "unless_told")
+        if not _CONDITIONS & set(one)
         for name, value in _settings(one, known).items()
     }
 
 
-def _also_usual(trains: Document) -> tuple[AlsoUsual, ...]:
-    """What people who use it set otherwise than it does by itself."""
+def _usual(
+    trains: Document, part: str, known: Container[str], *, conditional: bool = False
+) -> tuple[Usual, ...]:
+    """Settings that are usual under conditions; all of a part, or those that have any."""
     return tuple(
-        AlsoUsual(
-            _settings(one, UNTOLD),
+        Usual(
+            _settings(one, known),
             frozenset(one.get("methods", ())),
             frozenset(one.get("zero_stages", ())),
             one.get("since"),
+            one.get("encoders") is True,
         )
-        for one in _stated(trains, "also_usual")
+        for one in _stated(trains, part)
+        if not conditional or _CONDITIONS & set(one)
     )
 
 

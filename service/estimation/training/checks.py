@@ -122,7 +122,7 @@ def _check_optimizer_in_backward(asked: TrainingSettingsRequest, problems: Probl
             "optimizer_in_backward updates weights after every micro-batch; use 1, or leave "
             "optimizer_in_backward false",
         )
-    if asked.gradient_sum_dtype != "none":
+    if asked.gradient_sum_dtype == "fp32":
         problems.add(
             "/training/gradient_sum_dtype",
             "optimizer_in_backward sums no gradients; use none",

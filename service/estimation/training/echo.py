@@ -53,6 +53,7 @@ class TrainingSettings(AskedSettings):
     cross_entropy: CrossEntropy
     expandable_segments: bool
     fused_kernels: bool
+    gradient_sum_dtype: Literal["none", "fp32"]
     lora_targets: list[str]
     master_weights: bool
     optimizer_state_dtype: Dtype

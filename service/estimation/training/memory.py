@@ -25,6 +25,8 @@ _CHOICES = {
     "lora_targets": "which matrices get an adapter",
     "cross_entropy": "how the loss is computed",
     "fused_kernels": "whether norms and activations are fused",
+    "adapter_dtype": "in which format adapters are trained",
+    "attention": "how attention is computed",
     "master_weights": "in which format weights and states are updated",
 }
 #: Smallest change of the whole memory that is told of a choice [-].

@@ -145,8 +145,8 @@ class TrainingSettingsRequest(Request):
     """Rank of adapters that have one."""
     lora_targets: TensorNames | None = Field(None, examples=[ALL_LINEAR])
     """all-linear, or names of the matrices that get an adapter, such as q_proj,v_proj (or a list of
-    them). If null, those that the framework adapts unless told otherwise: queries and values for
-    PEFT, Transformers and LitGPT, all linear ones for most others."""
+    them). If null, those that people who use the framework adapt: queries and values for LitGPT,
+    all linear ones for most others."""
     trained_tensors: TensorNames = ()
     """Names of tensors that are trained in full beside the adapters, such as lm_head."""
     adapter: Adapter = "lora"
@@ -154,7 +154,9 @@ class TrainingSettingsRequest(Request):
     and boft hang on lora_targets, too; lora-fa trains only the second matrix of each adapter,
     prompt and prefix train virtual_tokens, norms the weights of norms."""
     adapter_dtype: Dtype | None = None
-    """Format that adapters are held in; if null, that of activations, in at least 16 bit."""
+    """Format that adapters are held in; if null, as the framework does: fp32 with zero_stage 0 in
+    Transformers since May 2024, with a quantised base in any release, and in what is built on it;
+    elsewhere that of activations, in at least 16 bit."""
     adapter_dropout: bool | None = None
     """Whether the input of adapters of low rank has dropout, which keeps a copy of it for each
     matrix, and masks. If null, as the framework does: it has for LitGPT, none for others."""
@@ -179,14 +181,17 @@ class TrainingSettingsRequest(Request):
     but where optimizers of PyTorch keep no 32-bit copy of what they train, the format of that."""
     master_weights: bool | None = None
     """Keep a 32-bit copy of trained weights that have fewer bits; if null, as the framework does:
-    torchtune and LitGPT keep none, others do, except with galore and apollo, which are made to
-    train weights of 16 bit as they are."""
+    torchtune and LitGPT keep none, nor do Transformers and what is built on it of adapters with
+    zero_stage 0. Others do, except with galore and apollo, which are made to train weights of 16
+    bit as they are."""
     gradient_dtype: Dtype | None = None
     """Format in which gradients are kept and exchanged; if null, that of the framework: fp32 for
-    Megatron-LM, Megatron Bridge, NeMo and torchtitan, bf16 for others."""
-    gradient_sum_dtype: Literal["none", "fp32"] = "none"
-    """Format of a second copy of gradients in which those of micro-batches are summed, as the bf16
-    optimizer of DeepSpeed keeps one; none sums them in gradient_dtype."""
+    Megatron-LM, Megatron Bridge, NeMo and torchtitan; elsewhere that of adapters, fp32 for weights
+    in fp32, and bf16 for others."""
+    gradient_sum_dtype: Literal["none", "fp32"] | None = None
+    """Format of a second copy of gradients in which those of micro-batches are summed; none sums
+    them in gradient_dtype. If null, as the framework does: fp32 in Megatron-DeepSpeed with weights
+    in bf16 and zero_stage 0 or 1, none elsewhere."""
     prediction_layers: int | None = Field(None, ge=0, le=MOST_PREDICTION_LAYERS)
     """Layers trained to predict tokens further ahead than the next (multi-token prediction), with
     method full: each is a projection, a layer like the model's last, and one more pass of the
@@ -209,8 +214,8 @@ class TrainingSettingsRequest(Request):
     activation_checkpointing: Checkpointing | None = None
     """none, selective, which recomputes attention scores, selective-operators, which recomputes
     also every other matrix product, or full for whole layers. If null, as the framework does:
-    selective-operators for torchtitan, full for MaxText, LLaMA-Factory and Unsloth, none for
-    others."""
+    selective-operators for torchtitan, full for MaxText, LLaMA-Factory, Unsloth, PEFT and TRL, and
+    for Transformers with method qlora, none for others."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Layers of a recomputed block, with full checkpointing."""
     attention: AttentionKernel | None = None

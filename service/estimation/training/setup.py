@@ -61,6 +61,7 @@ from service.estimation.training.untold import (
     filled_in,
     laid_out,
     left_open,
+    zero_stage_of,
 )
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
@@ -142,6 +143,7 @@ def resolve_training(
     weights = request.precision.weights
     if weights is None and model is not None:
         weights = usual_weights(model.value, request.training.method, recipes)
+    asked = request.parallelism or ParallelismRequest(data=request.accelerator_count or 1)
     training = filled_in(
         request.training.model_copy(update={"framework": release.engine}),
         framework,
@@ -149,12 +151,14 @@ def resolve_training(
         model.value if model is not None else None,
         weights,
         request.precision.activations,
+        zero_stage=zero_stage_of(
+            request.training, recipes, asked.data * asked.context, asked.pipeline
+        ),
     )
     tier = resolve_tier(training.offload, snapshot, problems)
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
-    asked = request.parallelism or ParallelismRequest(data=request.accelerator_count or 1)
     architecture = None
     if model is not None:
         architecture = model.value
@@ -252,7 +256,7 @@ def training_settings(
             if asked.expert_overlap_ratio is None and asked.pipeline_schedule == "dualpipe"
             else asked.expert_overlap_ratio
         ),
-        gradient_sum_bytes=STATE_BYTES.get(asked.gradient_sum_dtype, 0.0),
+        gradient_sum_bytes=STATE_BYTES.get(asked.gradient_sum_dtype or "none", 0.0),
         adapter_bytes=None if asked.adapter_dtype is None else STATE_BYTES[asked.adapter_dtype],
         offload=valued(Offload, asked.offload),
     )

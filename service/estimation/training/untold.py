@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.prediction import can_predict
@@ -17,6 +18,11 @@ from service.estimation.training.requests import TrainingSettingsRequest
 #: What most frameworks do where they are told nothing, beside the format of optimizer states.
 _USUAL = TrainingSettings()
 USUAL_STATES = "fp32"
+_USUAL_FORMATS: Mapping[str, str | None] = {
+    "optimizer_state_dtype": USUAL_STATES,
+    "adapter_dtype": None,
+    "gradient_sum_dtype": "none",
+}
 #: Optimizers made to train weights of 16 bit as they are, without a copy in 32.
 #: Source: Zhao et al., GaLore, 2024, section 5; Zhu et al., APOLLO, 2024, section 5.
 _OF_LOW_RANK = ("galore", "apollo")
@@ -28,6 +34,14 @@ _HALF = ("bf16", "fp16")
 _ALWAYS_WIDE = "paged-adamw"
 #: Size of an element of optimizer states and gradients by their formats [B].
 STATE_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
+#: Formats by the names that their sizes have in the core.
+_CORE_NAMES = {
+    "optimizer_state_dtype": "optimizer_state_bytes",
+    "adapter_dtype": "adapter_bytes",
+    "gradient_dtype": "gradient_bytes",
+}
+#: Fields of a request that tell what the core calls otherwise.
+_TOLD_BY = {"framework_generation": "framework_version"}
 #: What is divided beside a pipeline at most unless told otherwise: weights would be collected for
 #: every micro-batch anew.
 _MOST_DIVIDED_IN_PIPELINE = 2
@@ -40,27 +54,38 @@ def filled_in(
     architecture: ModelArchitecture | None,
     weights: str | None,
     activations: str | None = None,
+    *,
+    zero_stage: int = 0,
 ) -> TrainingSettingsRequest:
     """What was asked, with what the framework does where it is told nothing.
 
     ``weights`` and ``activations`` are their number formats; None of weights that are not known.
+    ``zero_stage`` is the one that the run has, told or not.
     """
     recipes = Recipes() if framework is None else framework.recipes
+    until = None if framework is None else framework.superseded(generation)
+    usual = recipes.untold(asked.method, zero_stage, until)
     told = {
-        name: _unless_told(name, recipes, architecture)
+        name: _unless_told(name, usual, architecture)
         for name in UNTOLD
         if getattr(asked, name) is None
     }
     if "master_weights" in told and asked.optimizer.startswith(_OF_LOW_RANK):
         told["master_weights"] = False
+    if "gradient_sum_dtype" in told and (weights != "bf16" or asked.optimizer_in_backward):
+        told["gradient_sum_dtype"] = "none"
+    adapter_dtype = cast("str | None", told.get("adapter_dtype", asked.adapter_dtype))
     copies = told.get("master_weights", asked.master_weights)
     if told.get("optimizer_state_dtype") == _AS_TRAINED:
-        adapters = asked.adapter_dtype or activations or "bf16"
+        adapters = adapter_dtype or activations or "bf16"
         trained_format = weights if asked.method == "full" else adapters
+        if asked.trained_tensors and asked.method == "lora":
+            # What is trained whole is more than its adapters, and as the base is.
+            trained_format = weights
         narrow = trained_format in _HALF and not copies and asked.optimizer != _ALWAYS_WIDE
         told["optimizer_state_dtype"] = str(trained_format) if narrow else USUAL_STATES
     whole = asked.activation_checkpointing or told["activation_checkpointing"]
-    kept = recipes.unless_told.get("recomputed_inputs", "none") if whole == "full" else "none"
+    kept = usual.get("recomputed_inputs", "none") if whole == "full" else "none"
     capped = architecture is not None and architecture.caps_scores
     fuses = framework is None or framework.fuses_attention(generation, capped=capped)
     offload = {"activations": asked.offload.activations or kept}
@@ -72,7 +97,8 @@ def filled_in(
         | {
             "attention": asked.attention or ("flash" if fuses else "eager"),
             "offload": asked.offload.model_copy(update=offload),
-            "gradient_dtype": asked.gradient_dtype or recipes.gradient_dtype,
+            "gradient_dtype": asked.gradient_dtype
+            or _gradient_dtype(asked, recipes, weights, adapter_dtype),
             "prediction_layers": (
                 trained if asked.prediction_layers is None else asked.prediction_layers
             ),
@@ -80,21 +106,34 @@ def filled_in(
     )
 
 
+def _gradient_dtype(
+    asked: TrainingSettingsRequest, recipes: Recipes, weights: str | None, adapters: str | None
+) -> str:
+    """Format of gradients: that of what they are gradients of, or as the framework keeps them.
+
+    A framework that holds weights in 32 bit by itself says how it keeps their gradients.
+    """
+    if asked.method != "full":
+        return (None if asked.trained_tensors else adapters) or recipes.gradient_dtype
+    is_own = "weights" in recipes.unless_told
+    return "fp32" if weights == "fp32" and not is_own else recipes.gradient_dtype
+
+
 def _unless_told(
-    name: str, recipes: Recipes, architecture: ModelArchitecture | None
-) -> bool | str | tuple[str, ...]:
+    name: str, usual: Mapping[str, Any], architecture: ModelArchitecture | None
+) -> bool | str | tuple[str, ...] | None:
     """What a framework does about a setting that it is told nothing of.
 
     Frameworks name the matrices that they adapt by models: of their names those count that the
     model has, and every matrix if it has none of them.
     """
-    if name == "optimizer_state_dtype":
-        return str(recipes.unless_told.get(name, USUAL_STATES))
+    if name in _USUAL_FORMATS:
+        found: str | None = usual.get(name, _USUAL_FORMATS[name])
+        return found
     if name == "dropout":
         stated = architecture is not None and bool(architecture.dropout)
-        return bool(recipes.unless_told.get(name, stated))
-    found: bool | str | tuple[str, ...] = recipes.unless_told.get(name, getattr(_USUAL, name))
-    return _of_model(found, architecture)
+        return bool(usual.get(name, stated))
+    return _of_model(usual.get(name, getattr(_USUAL, name)), architecture)
 
 
 def _of_model(
@@ -119,8 +158,9 @@ def left_open(
     others: dict[tuple[Any, ...], list[tuple[tuple[str, Any], ...]]] = {}
     until = framework.superseded(generation)
     for one in framework.recipes.also_usual:
-        told = any(getattr(asked, name) is not None for name in one.settings)
-        if told or (until is not None and one.since is not None and until <= one.since):
+        told = any(getattr(asked, _TOLD_BY.get(name, name)) is not None for name in one.settings)
+        generates = architecture is not None and architecture.generates
+        if told or not one.goes_with(until) or (one.encoders and generates):
             continue
         values = ((name, _of_model(value, architecture)) for name, value in one.settings.items())
         found = others.setdefault((tuple(one.settings), one.methods, one.zero_stages), [])
@@ -133,9 +173,19 @@ def left_open(
 
 def _in_core(name: str, value: Any) -> tuple[str, Any]:
     """A setting by the core's name and value."""
-    if name == "optimizer_state_dtype":
-        return "optimizer_state_bytes", STATE_BYTES[value]
-    return name, value
+    field = _CORE_NAMES.get(name)
+    return (name, value) if field is None else (field, STATE_BYTES[value])
+
+
+def zero_stage_of(
+    asked: TrainingSettingsRequest, recipes: Recipes, ranks: int, pipeline: int
+) -> int:
+    """What ``ranks`` divide of a run beside a pipeline of so many stages, told or not."""
+    if asked.zero_stage is not None:
+        return asked.zero_stage
+    most = _MOST_DIVIDED_IN_PIPELINE if pipeline > 1 else 3
+    usual = int(recipes.unless_told.get("zero_stage", _USUAL.zero_stage))
+    return min(usual, most) if ranks > 1 else 0
 
 
 def laid_out(
@@ -150,12 +200,10 @@ def laid_out(
     itself, and a pipeline is interleaved where those who use the framework interleave it, its
     stages have layers alike and micro-batches come in whole rounds.
     """
-    told: dict[str, Any] = {}
-    if asked.zero_stage is None:
-        ranks = parallelism.data * parallelism.context
-        most = _MOST_DIVIDED_IN_PIPELINE if parallelism.pipeline > 1 else 3
-        usual = recipes.unless_told.get("zero_stage", _USUAL.zero_stage)
-        told["zero_stage"] = min(usual, most) if ranks > 1 else 0
+    ranks = parallelism.data * parallelism.context
+    told: dict[str, Any] = {
+        "zero_stage": zero_stage_of(asked, recipes, ranks, parallelism.pipeline)
+    }
     stages, virtual = parallelism.pipeline, asked.virtual_stages
     usual_virtual = usual_virtual_stages(architecture.layer_count, stages) if stages > 1 else 1
     schedule = asked.pipeline_schedule

@@ -91,7 +91,11 @@ UNTOLD_OF = {
         "adapter_dropout": True,
         "lora_targets": ["q_proj", "v_proj"],
     },
-    "peft": {"fused_kernels": False, "lora_targets": ["q_proj", "v_proj"]},
+    "peft": {
+        "activation_checkpointing": "full",
+        "fused_kernels": False,
+        "lora_targets": ["all-linear"],
+    },
     "llama-factory": {"activation_checkpointing": "full", "lora_targets": ["all-linear"]},
     "unsloth": {"activation_checkpointing": "full", "cross_entropy": "fused"},
     "torchtitan": {"activation_checkpointing": "selective-operators"},
@@ -183,8 +187,8 @@ def test_what_a_request_says_outdoes_the_framework(settings):
 
 def test_matrices_are_named_as_the_model_names_them(settings):
     """Falcon makes queries, keys and values by one matrix; where no name fits, all are adapted."""
-    assert settings("peft", "tiiuae/falcon-7b")[1]["lora_targets"] == ["query_key_value"]
-    state_space = settings("peft", "state-spaces/mamba-2.8b-hf")[1]
+    assert settings("litgpt", "tiiuae/falcon-7b")[1]["lora_targets"] == ["query_key_value"]
+    state_space = settings("litgpt", "state-spaces/mamba-2.8b-hf")[1]
     assert state_space["lora_targets"] == ["all-linear"]
 
 
@@ -341,7 +345,16 @@ def test_attention_is_fused_where_framework_and_release_fuse_it(
         ("transformers", {}, (True, "fp32")),
         # Adam makes its states like the weights that it changes.
         ("transformers", {"master_weights": False}, (False, "bf16")),
-        ("unsloth", {"master_weights": False, "method": "qlora"}, (False, "bf16")),
+        ("unsloth", {"method": "qlora", "adapter_dtype": "bf16"}, (False, "bf16")),
+        ("transformers", {"method": "lora"}, (False, "fp32")),
+        # Tables beside adapters have the format of the base, and are most of what is trained.
+        (
+            "transformers",
+            {"method": "lora", "trained_tensors": ["embed_tokens", "lm_head"]},
+            (False, "bf16"),
+        ),
+        # DeepSpeed and FSDP keep copies.
+        ("transformers", {"method": "lora", "zero_stage": 2}, (True, "fp32")),
         (
             "unsloth",
             {"master_weights": False, "method": "lora", "adapter_dtype": "fp32"},
@@ -391,11 +404,12 @@ def memory(training, snapshot):
 def test_what_a_request_says_is_not_left_open(packaged_snapshot):
     adapters = {"framework": "peft", "method": "lora", "lora_rank": 64}
     bare, told = memory(adapters, packaged_snapshot)
-    assert told == {"training.lora_targets", "training.cross_entropy"}
+    assert told == {"training.lora_targets", "training.cross_entropy", "training.adapter_dtype"}
     said, told = memory(
         {
             **adapters,
-            "lora_targets": ["q_proj", "v_proj"],
+            "adapter_dtype": "fp32",
+            "lora_targets": ["all-linear"],
             "cross_entropy": "plain",
             "fused_kernels": False,
         },
@@ -405,7 +419,11 @@ def test_what_a_request_says_is_not_left_open(packaged_snapshot):
     assert not said.otherwise
     assert said.total_bytes.value == bare.total_bytes.value
     assert bare.total_bytes.low < said.total_bytes.low
-    assert said.total_bytes.high < bare.total_bytes.high
+    few = {"framework": "litgpt", "method": "lora", "lora_rank": 64}
+    open_, told = memory(few, packaged_snapshot)
+    assert told == {"training.lora_targets"}
+    closed, _ = memory({**few, "lora_targets": ["q_proj", "v_proj"]}, packaged_snapshot)
+    assert closed.total_bytes.high < open_.total_bytes.high
 
 
 def test_older_releases_leave_open_what_they_had(packaged_snapshot):
@@ -420,3 +438,84 @@ def test_older_releases_leave_open_what_they_had(packaged_snapshot):
     }
     # Liger kernels came in 2024.
     assert names == {"2023-11": {"master_weights"}, "2026": {"cross_entropy", "master_weights"}}
+
+
+@pytest.mark.parametrize(
+    ("framework", "training", "adapters", "gradients"),
+    [
+        ("transformers", {"method": "lora"}, "fp32", "fp32"),
+        ("transformers", {"method": "lora", "framework_version": "2023-11"}, None, "bf16"),
+        ("transformers", {"method": "qlora", "framework_version": "2023-11"}, "fp32", "fp32"),
+        ("transformers", {"method": "lora", "zero_stage": 2}, None, "bf16"),
+        ("torchtune", {"method": "lora"}, None, "bf16"),
+        ("torchtune", {"method": "lora", "adapter_dtype": "fp32"}, "fp32", "fp32"),
+        ("transformers", {}, None, "bf16"),
+    ],
+)
+def test_adapters_have_the_format_that_releases_give_them(
+    settings, framework, training, adapters, gradients
+):
+    told = settings(framework, **training)[1]
+    assert (told["adapter_dtype"], told["gradient_dtype"]) == (adapters, gradients)
+
+
+@pytest.mark.parametrize(
+    ("framework", "weights", "training", "expected"),
+    [
+        ("megatron-deepspeed", "bf16", {}, "fp32"),
+        ("megatron-deepspeed", "fp16", {}, "none"),
+        ("megatron-deepspeed", "bf16", {"zero_stage": 2}, "none"),
+        ("megatron-deepspeed", "bf16", {"optimizer_in_backward": True}, "none"),
+        ("megatron-deepspeed", "bf16", {"gradient_sum_dtype": "none"}, "none"),
+        ("torchtitan", "bf16", {}, "none"),
+    ],
+)
+def test_gradients_in_bf16_are_summed_as_the_framework_sums_them(
+    packaged_snapshot, framework, weights, training, expected
+):
+    request = TrainingRequest.model_validate(
+        {
+            "model": "meta-llama/Llama-3.1-8B",
+            "accelerator": "nvidia-h100-sxm-80gb",
+            "accelerator_count": 8,
+            "precision": {"weights": weights},
+            "training": {"framework": framework} | training,
+        }
+    )
+    resolved = resolve_training(request, packaged_snapshot, Problems())
+    assert echo_training(resolved)["training"]["gradient_sum_dtype"] == expected
+    assert resolved.setup.settings.gradient_sum_bytes == {"fp32": 4.0, "none": 0.0}[expected]
+
+
+def test_weights_in_32_bit_have_gradients_in_it(packaged_snapshot):
+    def gradients(framework):
+        request = TrainingRequest.model_validate(
+            {
+                "model": "meta-llama/Llama-3.2-1B",
+                "accelerator": "nvidia-h100-sxm-80gb",
+                "precision": {"weights": "fp32"},
+                "training": {"framework": framework},
+            }
+        )
+        return resolve_training(request, packaged_snapshot, Problems()).asked.gradient_dtype
+
+    assert gradients("transformers") == "fp32"
+    # It holds weights in 32 bit by itself, and says that it exchanges gradients in 16.
+    assert gradients("llm-foundry") == "bf16"
+
+
+def test_encoders_leave_open_whether_attention_is_fused(packaged_snapshot):
+    def choices(model, **training):
+        request = TrainingRequest.model_validate(
+            {
+                "model": model,
+                "accelerator": "nvidia-v100-sxm-16gb",
+                "training": {"framework": "transformers", "sequence_length": 512} | training,
+            }
+        )
+        resolved = resolve_training(request, packaged_snapshot, Problems())
+        return {name for one in resolved.setup.settings.left_open for name in one.names}
+
+    assert "attention" in choices("BAAI/bge-base-en-v1.5")
+    assert "attention" not in choices("BAAI/bge-base-en-v1.5", framework_version="5.0")
+    assert "attention" not in choices("meta-llama/Llama-3.2-1B")

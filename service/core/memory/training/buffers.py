@@ -24,9 +24,9 @@ _FORWARD_LOGIT_BYTES = {
 }
 
 
-def result_bytes(deployment: Deployment) -> float:
-    """Size of an activation: 16 bit also where products run in 8, 32 bit if computed in that."""
-    return max(deployment.precision.activations.bytes_per_element, HALF_BYTES)
+def result_bytes(deployment: Deployment, *, wide: bool = False) -> float:
+    """Size of an activation as it is computed, of at least 16 bit or, if ``wide``, of 32 [B]."""
+    return max(deployment.precision.activations.bytes_per_element, _FULL if wide else HALF_BYTES)
 
 
 def kinds_of_groups(parallelism: Parallelism) -> int:
@@ -52,7 +52,10 @@ def reduces_apart(settings: TrainingSettings, parallelism: Parallelism) -> bool:
 
 
 def gathered_bytes(
-    deployment: Deployment, settings: TrainingSettings, state: StageState
+    deployment: Deployment,
+    settings: TrainingSettings,
+    framework: FrameworkRuntime,
+    state: StageState,
 ) -> tuple[dict[str, float], float]:
     """Gathered parameters and message buckets, and gradients that are whole in the backward pass.
 
@@ -90,6 +93,8 @@ def gathered_bytes(
         each = settings.gradient_sum_bytes or _HALF
         each += settings.gradient_bytes if settings.zero_stage == 2 else 0.0
         messages["buckets"] = bucket * each
+    elif replicas > 1 and framework.copies_gradients and settings.trains:
+        messages["buckets"] = state.trainable_elements * settings.gradient_bytes
     return messages, whole_gradients
 
 
@@ -141,6 +146,8 @@ def logits_bytes(
             part = _FULL if settings.fused_kernels else framework.bytes_per_logit
             return heads * vocabulary * _HALF + gathered, chunk * part + head
         case "fused":
+            if framework.loss_in_kernel:
+                return gathered, head
             return gathered, chunk * framework.bytes_per_logit + head
 
 

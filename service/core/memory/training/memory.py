@@ -328,7 +328,7 @@ def _on_stage(
     overheads: TrainingOverheads,
     beside: Beside = NOTHING,
 ) -> TrainingMemory:
-    framework = overheads.of(settings.release)
+    framework = overheads.of(settings.release).stepping(settings)
     if settings.expandable_segments:
         framework = framework.expanding
     deployment = framework.as_held(deployment, settings)
@@ -343,7 +343,7 @@ def _on_stage(
         stage,
         wide_tables=framework.wide_tables,
     )
-    element_bytes = result_bytes(deployment)
+    element_bytes = result_bytes(deployment, wide=framework.widens(deployment, settings))
     making = framework.making
     narrow = narrow_bytes(deployment, settings) if framework.narrow_operands else None
     if narrow is not None:
@@ -361,7 +361,7 @@ def _on_stage(
         resident = minimum(stored, stored * _RESIDENT_LAYERS / (state.layers * in_flight))
         stored, moved = resident, stored - resident
     working = working_bytes(savings, micro_batch.sequences, micro_batch.tokens, context)
-    messages, whole_gradients = gathered_bytes(deployment, settings, state)
+    messages, whole_gradients = gathered_bytes(deployment, settings, framework, state)
     if narrow is not None:
         messages["narrowed_weights"] = narrowed_weights_bytes(
             architecture, parallelism.of_layers, structural, deployment, share

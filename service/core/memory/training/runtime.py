@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Deployment
@@ -14,9 +16,19 @@ from service.core.learning import Correction
 from service.core.lightweight import computed_once, lightweight
 from service.core.memory.training.activations import LayerMaking
 from service.core.memory.training.settings import TrainingSettings
+from service.core.number_formats import NumberFormat
 
 #: What ids of calibrations begin with that hold figures of a framework.
 CALIBRATIONS = "memory-training/"
+#: 4-bit formats of bitsandbytes, whose layers put out what they take in.
+_BNB_4_BITS = frozenset({"bnb-nf4", "bnb-nf4-single-quant"})
+_WIDE_BITS = 32.0
+
+
+@lru_cache(maxsize=64)
+def _wide_remainder(weights: NumberFormat) -> NumberFormat:
+    """A format whose tensors that are not quantised have 32 bits."""
+    return replace(weights, remainder_bits=_WIDE_BITS)
 
 
 @lightweight
@@ -35,11 +47,16 @@ class FrameworkRuntime:
     most ``step_elements`` at once; with narrower ones as much less. How it makes layers say
     ``quantised_input_bytes``, ``joint_projections``, ``repeated_heads`` and ``wide_scores``, see
     :class:`LayerMaking`; with ``narrow_operands`` it keeps operands of 8 or fewer bits as such.
-    One with an ``own_head`` holds the matrix that makes logits beside the embedding that it is, and
-    one with a ``quantised_head`` quantises it with the base of QLoRA.
+    Beside a base of bitsandbytes' 4 bits that is whole on each rank, one that is
+    ``wide_beside_quantised`` holds in 32 bit what is not quantised, and makes activations in that.
+    One with a ``loss_in_kernel`` makes no logits outside the kernel of a fused loss, and one that
+    ``copies_gradients`` exchanges those that are not divided in buckets beside them. One with an
+    ``own_head`` holds the matrix that makes logits beside the embedding that it is, and one with a
+    ``quantised_head`` quantises it with the base of QLoRA.
 
     A ``flat_step`` copies gradients into flat tensors, for which the segments of activations are
-    too small, so that it comes on top of them. A framework that ``keeps_gradients`` makes room for
+    too small, so that it comes on top of them. With a ``flat_zero_step`` that is so with ZeRO 1 and
+    2, of all that the rank updates at once. A framework that ``keeps_gradients`` makes room for
     all of them before the first pass; any other lets them go after each step. One with
     ``wide_tables`` keeps states of embeddings in 32 bit under optimizers of 8 bits. Sizes that
     follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
@@ -64,6 +81,10 @@ class FrameworkRuntime:
     joint_projections: bool = False
     repeated_heads: bool = False
     wide_scores: bool = False
+    wide_beside_quantised: bool = False
+    loss_in_kernel: bool = False
+    copies_gradients: bool = False
+    flat_zero_step: bool = False
     loss_part_tokens: float = 0.0
     size_log_sigma: float = 0.0
     unified_context_bytes: Interval | None = None
@@ -79,9 +100,22 @@ class FrameworkRuntime:
             wide_scores=self.wide_scores,
         )
 
+    def widens(self, deployment: Deployment, settings: TrainingSettings) -> bool:
+        """Whether what surrounds a quantised base, and activations, have 32 bits."""
+        base = deployment.precision.weights.listed_id
+        whole = settings.zero_stage < 3
+        return (
+            self.wide_beside_quantised
+            and settings.method == "qlora"
+            and whole
+            and (base in _BNB_4_BITS)
+        )
+
     def as_held(self, deployment: Deployment, settings: TrainingSettings) -> Deployment:
-        """The deployment with the head as the framework holds it."""
+        """The deployment with the head and what surrounds it as the framework holds them."""
         architecture, precision = deployment.architecture, deployment.precision
+        if self.widens(deployment, settings):
+            precision = replace(precision, weights=_wide_remainder(precision.weights))
         if self.own_head and architecture.tied_embeddings:
             head = replace(architecture.embedding[0], name="lm_head", tensor_class=TensorClass.HEAD)
             architecture = replace(
@@ -92,6 +126,14 @@ class FrameworkRuntime:
             classes = weights.quantised_classes | {TensorClass.HEAD}
             precision = replace(precision, weights=replace(weights, quantised_classes=classes))
         return replace(deployment, architecture=architecture, precision=precision)
+
+    def stepping(self, settings: TrainingSettings) -> FrameworkRuntime:
+        """The same with its optimizer's step as it is with settings."""
+        return self._flat if self.flat_zero_step and settings.zero_stage in (1, 2) else self
+
+    @computed_once
+    def _flat(self) -> FrameworkRuntime:
+        return replace(self, flat_step=True, step_elements=inf)
 
     @computed_once
     def expanding(self) -> FrameworkRuntime:

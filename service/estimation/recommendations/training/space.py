@@ -297,17 +297,31 @@ def variants(
                 common = settings_of(run).model_copy(
                     update={"method": method, "optimizer": optimizer}
                 )
-                asked = filled_in(common, framework, release.generation, architecture, weights)
-                base = replace(
-                    training_settings(asked, release.generation, recipes, architecture),
-                    left_open=left_open(common, framework, release.generation, architecture),
-                )
-                predicted = asked.prediction_layers or 0
+                stages_of_zero = recipes.zero_stages or _ZERO_STAGES
+                filled = {
+                    stage: filled_in(
+                        common,
+                        framework,
+                        release.generation,
+                        architecture,
+                        weights,
+                        zero_stage=stage,
+                    )
+                    for stage in stages_of_zero
+                }
+                bases = {
+                    stage: replace(
+                        training_settings(asked, release.generation, recipes, architecture),
+                        left_open=left_open(common, framework, release.generation, architecture),
+                    )
+                    for stage, asked in filled.items()
+                }
+                predicted = filled[stages_of_zero[0]].prediction_layers or 0
                 for checkpointing in _CHECKPOINTING:
-                    for zero_stage in recipes.zero_stages or _ZERO_STAGES:
+                    for zero_stage in stages_of_zero:
                         for offload in offloads:
                             settings = replace(
-                                base,
+                                bases[zero_stage],
                                 prediction_layers=predicted if method == "full" else 0,
                                 activation_checkpointing=checkpointing,
                                 zero_stage=zero_stage,

@@ -1,0 +1,84 @@
+"""What frameworks hold otherwise than others, beside the same states and activations."""
+
+import pytest
+
+from service.core.deployment import Deployment, Parallelism, Precision
+from service.core.memory.training.memory import training_memory
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.number_formats import NUMBER_FORMATS
+from tests.core.calibrations import packaged_training_overheads
+from tests.core.memory.memory_models import LLAMA_3_8B, accelerator
+
+BF16 = NUMBER_FORMATS["bf16"]
+OVERHEADS = packaged_training_overheads()
+
+
+def trained(settings, parallelism=None, base="bf16"):
+    deployment = Deployment(
+        LLAMA_3_8B,
+        Precision(NUMBER_FORMATS[base], BF16, BF16),
+        accelerator(80e9),
+        parallelism or Parallelism(),
+    )
+    return training_memory(deployment, MicroBatch(1, 4096), settings, OVERHEADS)
+
+
+def on_a_base(base: str, framework: str, data: int = 1, **settings):
+    chosen = TrainingSettings(
+        method="qlora",
+        framework=framework,
+        activation_checkpointing="full",
+        master_weights=False,
+        **settings,
+    )
+    return trained(chosen, Parallelism(data=data), base)
+
+
+def test_peft_holds_in_32_bit_what_a_base_in_4_leaves():
+    wide, narrow = on_a_base("bnb-nf4", "transformers"), on_a_base("bnb-nf4", "llama-factory")
+    ends = 2 * 128256 * 4096
+    assert wide.weights_bytes.value - narrow.weights_bytes.value == pytest.approx(
+        2.0 * ends, rel=0.01
+    )
+    assert wide.stored_activations_bytes == 2.0 * narrow.stored_activations_bytes
+    # GPTQ is left as it is, and so is a base that is sharded.
+    kept = on_a_base("gptq-int4", "transformers"), on_a_base("gptq-int4", "llama-factory")
+    assert kept[0].weights_bytes.value == kept[1].weights_bytes.value
+    sharded = [
+        on_a_base("bnb-nf4", framework, zero_stage=3, data=2).weights_bytes.value
+        for framework in ("transformers", "llama-factory")
+    ]
+    assert sharded[0] == sharded[1]
+
+
+def test_a_loss_in_one_kernel_makes_no_logits():
+    def logits(framework):
+        chosen = TrainingSettings(method="lora", cross_entropy="fused", framework=framework)
+        return trained(chosen).logits_bytes.value
+
+    assert logits("unsloth") == 0.0
+    assert logits("transformers") > 1024 * 128256 * 8.0
+
+
+def test_buckets_of_data_parallel_ranks_hold_gradients_again():
+    def buckets(framework, data=8, **settings):
+        chosen = TrainingSettings(framework=framework, gradient_bytes=4.0, **settings)
+        found = trained(chosen, Parallelism(data=data))
+        return found.communication_parts_bytes.get("buckets", 0.0)
+
+    assert buckets("transformers") == 4.0 * LLAMA_3_8B.total_parameters
+    assert buckets("transformers", data=1) == 0.0
+    # Megatron and DeepSpeed exchange them where they lie.
+    assert buckets("megatron-lm") == buckets("deepspeed") == 0.0
+    assert buckets("torchtitan", zero_stage=3) == 0.0
+
+
+def test_deepspeed_makes_flat_gradients_of_a_whole_share():
+    def update(framework, zero_stage):
+        chosen = TrainingSettings(framework=framework, zero_stage=zero_stage)
+        return trained(chosen, Parallelism(data=8)).update_bytes.value
+
+    share = LLAMA_3_8B.total_parameters / 8
+    # Beside activations, which leave no tensors of that size.
+    assert update("transformers", 2) == update("deepspeed", 2) == pytest.approx(8.0 * share)
+    assert update("transformers", 3) < 8.0 * share
