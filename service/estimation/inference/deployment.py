@@ -20,8 +20,9 @@ from service.core.deployment import (
 from service.core.elementwise import plain
 from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning, Step, explain
+from service.core.left_open import LeftOpen
 from service.core.memory.inference import formulas
-from service.core.memory.inference.memory import InferenceMemory
+from service.core.memory.inference.memory import InferenceMemory, over_choices
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.inference.latency import InferenceLatency
 from service.core.platform import Machine
@@ -29,6 +30,7 @@ from service.estimation.calibrations import Calibration
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.hosting import hosted
+from service.estimation.inference.left_open import left_open_warnings
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import ResolvedSpeculation
 from service.estimation.inference.tasks import task_workload, with_step_budget
@@ -54,7 +56,8 @@ class ResolvedDeployment:
 
     ``machine`` is what the accelerators stand in, None where nobody knows. ``learnt`` is how own
     measurements corrected the calibration, None without any. ``compared`` is an estimate that was
-    made to choose the layout, None where none was.
+    made to choose the layout, None where none was. ``left_open`` are choices that nobody told,
+    over which the ranges of memory reach.
     """
 
     model: Entry[ModelArchitecture]
@@ -69,6 +72,7 @@ class ResolvedDeployment:
     learnt: Learnt | None = None
     machine: Entry[Machine] | None = None
     compared: InferenceEstimate | None = None
+    left_open: tuple[LeftOpen, ...] = ()
 
     @property
     def setup(self) -> InferenceSetup:
@@ -218,6 +222,7 @@ def resolve_deployment(
         found.speculation,
         machine=found.machine,
         compared=compared,
+        left_open=found.left_open,
     )
 
 
@@ -228,6 +233,8 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
         estimate = compared
     else:
         estimate = estimate_inference(setup)
+    memory = over_choices(estimate.memory, resolved.left_open, setup.runtime)
+    estimate = replace(estimate, memory=memory)
     return ComputedDeployment(
         resolved, estimate, (*resolved.warnings, *_estimate_warnings(estimate))
     )
@@ -265,6 +272,7 @@ def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
         yield EstimateWarning(
             "fits_narrowly", "the upper end of the memory interval exceeds what the engine may use"
         )
+    yield from left_open_warnings(memory)
 
 
 def _padding_warnings(asked: ModelArchitecture, deployment: Deployment) -> list[EstimateWarning]:

@@ -17,6 +17,7 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Precision, ServingSettings
 from service.core.engines import Engine, EngineRelease
 from service.core.explanation import EstimateWarning
+from service.core.left_open import LeftOpen
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
 from service.core.platform import Machine
@@ -24,6 +25,7 @@ from service.estimation.backends import check_backend
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import accelerator_warnings
 from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.left_open import left_open
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
 from service.estimation.inference.tasks import resolve_task
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
@@ -81,6 +83,7 @@ class Hosted:
     speculation: ResolvedSpeculation | None
     serving: ServingSettings
     calibration: Calibration
+    left_open: tuple[LeftOpen, ...]
     problems: tuple[FieldError, ...]
     warnings: tuple[EstimateWarning, ...]
     setting_warnings: tuple[EstimateWarning, ...]
@@ -208,6 +211,17 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         speculation=speculation,
         serving=serving,
         calibration=chosen,
+        left_open=left_open(
+            asked.serving,
+            release,
+            serving,
+            precision,
+            used,
+            accelerator.value,
+            chosen.runtime,
+            snapshot,
+            asked.arrivals,
+        ),
         problems=problems.errors,
         warnings=(
             *model.value.warnings,

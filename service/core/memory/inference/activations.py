@@ -71,7 +71,7 @@ class StepShape:
     attended_tokens: Number
     sampled_sequences: Number
     images: Number
-    bytes_per_logit: float
+    bytes_per_logit: Number
     bytes_per_score: float
     result_ratio: float = 1.0
     widened_bytes: float = 0.0

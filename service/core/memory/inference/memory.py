@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
@@ -20,6 +20,7 @@ from service.core.interval import (
     shift,
     shortfall,
 )
+from service.core.left_open import LeftOpen
 from service.core.lightweight import computed_once, lightweight
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import (
@@ -38,6 +39,7 @@ from service.core.memory.inference.growth import (
     sequences_that_fit,
     step_tokens,
 )
+from service.core.memory.inference.otherwise import reaching, spread_parts
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
     Stretch,
@@ -72,7 +74,9 @@ class InferenceMemory:
     that ``shape`` tells, and ``images_bytes`` those while its images are encoded;
     ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the
     runtime memory. ``tokens`` are those that a sequence's caches have room for. ``stages`` are all
-    that can be the fullest, if there are several: any of them may decide what fits.
+    that can be the fullest, if there are several: any of them may decide what fits. Where choices
+    are left open, ``usual`` is the memory by what most people mean, and ``otherwise`` that by other
+    outcomes, over which intervals reach.
     """
 
     deployment: Deployment
@@ -106,15 +110,17 @@ class InferenceMemory:
     slack_bytes: Interval
     draft_model_bytes: Number = 0.0
     stages: tuple[InferenceMemory, ...] = ()
+    usual: InferenceMemory | None = None
+    otherwise: Mapping[LeftOpen, tuple[InferenceMemory, ...]] = field(default_factory=dict)
 
-    @computed_once
+    @reaching
     def runtime_bytes(self) -> Interval:
         """What engine and driver hold beside tensors [B]."""
         return independent_sum(
             (self.libraries_bytes, self.slack_bytes, self.graphs_bytes, self.context_bytes)
         )
 
-    @computed_once
+    @reaching
     def total_bytes(self) -> Interval:
         """All that is held [B]."""
         return independent_sum(
@@ -136,7 +142,7 @@ class InferenceMemory:
         """Sequences of the workload's shape that there is room for, over all replicas [-]."""
         return sequences_that_fit(self, "value")[0]
 
-    @computed_once
+    @reaching
     def max_concurrency(self) -> Interval:
         """The same with its interval [-]."""
         return Interval(self.sequences_that_fit, *sequences_that_fit(self, "low", "high"))
@@ -156,24 +162,24 @@ class InferenceMemory:
         """What is missing where it does not fit [B]."""
         return shortfall(self.headroom_bytes)
 
-    @computed_once
+    @reaching
     def kv_cache_capacity_tokens(self) -> Interval:
         """Tokens of all sequences of one replica that caches have room for [token]."""
         return capacity_tokens(
             self.plan.cache, self.cache_room_bytes, self.sequence_bytes, self.tokens
         )
 
-    @computed_once
+    @reaching
     def allocated_bytes(self) -> Interval:
         """What tensors take at the peak of a step [B]."""
         return independent_sum((self.weights_bytes, self.kv_cache_bytes, self.activations_bytes))
 
-    @computed_once
+    @reaching
     def reserved_bytes(self) -> Interval:
         """The same with what the allocator holds beyond it, captured graphs included [B]."""
         return independent_sum((self.allocated_bytes, self.slack_bytes, self.graphs_bytes))
 
-    @computed_once
+    @reaching
     def process_bytes(self) -> Interval:
         """What the process holds, whose caches may fill its share whatever the load [B].
 
@@ -261,6 +267,37 @@ class InferenceMemory:
     def deciding_stretch(self) -> Stretch:
         """The room that decides how long sequences can be."""
         return deciding_stretch(self)
+
+
+def over_choices(
+    memory: InferenceMemory, left_open: Iterable[LeftOpen], overheads: RuntimeOverheads
+) -> InferenceMemory:
+    """Memory whose intervals reach over what it is by other outcomes of choices.
+
+    Parameters
+    ----------
+    memory
+        What it is by what most people mean.
+    left_open
+        The choices.
+    overheads
+        Measured runtime memory by engine.
+    """
+    others = {
+        choice: tuple(
+            inference_memory(
+                memory.deployment,
+                memory.workload,
+                replace(memory.serving, **dict(other)),
+                overheads,
+            )
+            for other in choice.others
+        )
+        for choice in left_open
+    }
+    if not others:
+        return memory
+    return replace(memory, usual=memory, otherwise=others, **spread_parts(memory, others.values()))
 
 
 def inference_memory(

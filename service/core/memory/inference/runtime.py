@@ -140,9 +140,14 @@ class EngineRuntime:
         """Whether attention may not be fused although nothing says so."""
         return fused is None and self.attention_varies and self.fuses_attention
 
-    def logit_bytes(self, *, widened: bool) -> float:
-        """What sampling takes for each logit, by whether the model's own code widens them [B]."""
-        return self.bytes_per_logit + (self.widened_logit_bytes if widened else 0.0)
+    def logit_bytes(self, *, widened: bool) -> Number:
+        """What sampling takes for each logit, by whether the model's own code widens them [B].
+
+        Logits of whole prompts are tensors of just this size, to which nothing is measured: what
+        the peak of layers is over its formula does not hold for them.
+        """
+        each = self.bytes_per_logit + (self.widened_logit_bytes if widened else 0.0)
+        return each / self.activation_ratio.value if self.whole_prompt_logits else each
 
     def score_bytes(self, fused: bool | None) -> float:
         """What attention takes for each score, by what settings say of it [B]."""

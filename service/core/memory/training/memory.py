@@ -30,8 +30,10 @@ from service.core.interval import (
     shortfall,
     without,
 )
+from service.core.left_open import LeftOpen
 from service.core.lightweight import lightweight
 from service.core.memory.fullest import fullest
+from service.core.memory.otherwise import spread_over, spread_sizes
 from service.core.memory.training.activations import (
     LayerSavings,
     kept_by_layers,
@@ -56,14 +58,19 @@ from service.core.memory.training.narrowed import (
     narrow_bytes,
     narrowed_weights_bytes,
 )
-from service.core.memory.training.otherwise import spread_over, spread_sizes
 from service.core.memory.training.places import paged_total, places_of
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
-from service.core.memory.training.settings import LeftOpen, MicroBatch, TrainingSettings
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 
 #: Layers whose activations stay while others are offloaded: the one in use and the one on its way.
 _RESIDENT_LAYERS = 2.0
+#: Sizes that depend on choices left open.
+_SIZES = (
+    *("weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes"),
+    *("update_bytes", "communication_bytes", "libraries_bytes", "unallocated_bytes"),
+    *("runtime_bytes", "total_bytes", "without_optimizer_bytes"),
+)
 
 
 @lightweight
@@ -255,11 +262,11 @@ def training_memory(
             for one in settings.otherwise(choice)
         )
         for choice in settings.left_open
-        if choice.is_open(settings, bits)
+        if settings.leaves_open(choice, bits)
     }
     if not others:
         return found
-    spread = spread_sizes(found, others.values())
+    spread = spread_sizes(found, others.values(), _SIZES)
     room = _headroom(found.usable_bytes, spread["total_bytes"])
     return replace(found, otherwise=others, headroom_bytes=room, **spread)
 

@@ -9,27 +9,28 @@ from typing import Any
 from service.core.elementwise import Number, maximum, minimum, sqrt
 from service.core.interval import Interval
 
-#: Sizes of a training run that depend on such choices.
-_SIZES = (
-    *("weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes"),
-    *("update_bytes", "communication_bytes", "libraries_bytes", "unallocated_bytes"),
-    *("runtime_bytes", "total_bytes", "without_optimizer_bytes"),
-)
 
+def spread_sizes(
+    memory: Any, others: Iterable[Sequence[Any]], names: Iterable[str], *, signed: bool = False
+) -> dict[str, Interval]:
+    """Named sizes of a memory over those of the same deployment otherwise [B].
 
-def spread_sizes(memory: Any, others: Iterable[Sequence[Any]]) -> dict[str, Any]:
-    """Sizes of a `TrainingMemory` over those of the same run otherwise, by name [B]."""
+    ``signed`` ones may be below zero, as room that is missing is.
+    """
     found = list(others)
     return {
         name: spread_over(
             getattr(memory, name),
             [[getattr(one, name).value for one in outcomes] for outcomes in found],
+            signed=signed,
         )
-        for name in _SIZES
+        for name in names
     }
 
 
-def spread_over(figure: Interval, others: Sequence[Sequence[Number]]) -> Interval:
+def spread_over(
+    figure: Interval, others: Sequence[Sequence[Number]], *, signed: bool = False
+) -> Interval:
     """A size or count whose interval reaches over its values under other outcomes of choices.
 
     Choices are independent of each other and of what is uncertain anyway: how far the furthest
@@ -42,6 +43,8 @@ def spread_over(figure: Interval, others: Sequence[Sequence[Number]]) -> Interva
         The figure by what most people mean.
     others
         Its value under every other outcome, by choice, in its unit.
+    signed
+        Whether it may be below zero, which sizes and counts never are.
     """
     value = figure.value
     below: Number = 0.0
@@ -52,8 +55,9 @@ def spread_over(figure: Interval, others: Sequence[Sequence[Number]]) -> Interva
     if not others or (_is_nothing(below) and _is_nothing(above)):
         return figure
     low = value - sqrt((value - figure.low) ** 2 + below)
-    # Sizes and counts are never below zero, however many choices are left open.
-    return Interval(value, maximum(low, 0.0), value + sqrt((figure.high - value) ** 2 + above))
+    if not signed:
+        low = maximum(low, 0.0)
+    return Interval(value, low, value + sqrt((figure.high - value) ** 2 + above))
 
 
 def _is_nothing(squared: Number) -> bool:
