@@ -127,6 +127,9 @@ def resolve_training(
         With everything that is wrong with it, and all that ``problems`` held before.
     """
     model = problems.attempt("/model", lambda: resolve_model(request.model, snapshot))
+    accelerator, machine = resolve_placed(
+        request.accelerator, request.platform, request.power_limit_w, snapshot, problems
+    )
     release = resolve_framework(
         request.training.framework,
         request.training.framework_version,
@@ -135,6 +138,7 @@ def resolve_training(
         problems,
         divides=request.parallelism is not None
         and max(request.parallelism.tensor, request.parallelism.pipeline) > 1,
+        accelerator=None if accelerator is None else accelerator.value,
     )
     known = snapshot.engines.get(release.engine)
     framework = None if known is None else known.value
@@ -151,9 +155,6 @@ def resolve_training(
         request.precision.activations,
     )
     tier = resolve_tier(training.offload, snapshot, problems)
-    accelerator, machine = resolve_placed(
-        request.accelerator, request.platform, request.power_limit_w, snapshot, problems
-    )
     asked = request.parallelism or ParallelismRequest(data=request.accelerator_count or 1)
     architecture = None
     if model is not None:
