@@ -457,6 +457,22 @@ def test_a_host_that_issues_kernels_for_each_expert_makes_small_micro_batches_wa
     assert again > moe().micro_batch.issue_s + 32 * 2 * 1e-2
 
 
+def test_products_of_small_experts_are_slower():
+    hardware = USUAL.performance.hardware
+    of_rank = 4096 * 14336 / 8
+    halved = replace(
+        USUAL,
+        performance=replace(
+            USUAL.performance, hardware=replace(hardware, expert_half_elements=of_rank)
+        ),
+    )
+    usual, slower = (
+        step(model="mixtral-8x7b", calibration=one).matrix_products_s for one in (USUAL, halved)
+    )
+    assert 1.5 * usual < slower < 2.0 * usual
+    assert step(calibration=halved).step_s == step().step_s
+
+
 def test_narrow_operands_of_experts_are_kernels_of_their_own():
     wide = expert_kernels(None, narrow=False, trained=True)
     blocks = expert_kernels("mxfp8", narrow=True, trained=True)
