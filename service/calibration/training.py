@@ -40,6 +40,7 @@ _HARDWARE = (Level("vendor", 0.10), Level("family", 0.20))
 _JOULES = (Level("vendor", 0.05), Level("family", 0.10))
 _ATTENTION = (Level("family", 0.12), Level("kernels", 0.15))
 _FRAMEWORKS = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.12))
+_PASSES = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.20))
 _LINKS = (Level("link", 0.20),)
 
 COMMENT = (
@@ -79,6 +80,9 @@ _USUAL_LAYER_S = {"ahead-of-time": 3e-5, "trainer-like": 7e-4}
 #: Hooks in Python around each of some fifteen modules of a layer, 0.1 to 0.2 ms each (DeepSpeed,
 #: runtime/zero/parameter_offload.py, 2023), gather weights where frameworks do not plan ahead.
 _USUAL_SHARDED_LAYER_S = {"ahead-of-time": 1e-5, "trainer-like": 3e-3}
+#: Compiled programs multiply all experts by one kernel (jax-ml/jax, megablox/gmm.py, 2025), as
+#: torchtitan does (torch._grouped_mm, 2025).
+_USUAL_EXPERT_KERNEL_S = {"ahead-of-time": 1e-6, "fsdp-like": 1e-6}
 #: Messages of tensor parallelism did not overlap before they went by parts of a sequence.
 _USUAL_TENSOR_OVERLAP = {
     "megatron-lm@before-sequence-parallelism": 0.02,
@@ -138,10 +142,15 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         ),
     ),
     "training-speed/kernels": (
-        _logarithmic("elementwise_passes", 4.0, (1.0, 16.0), 0.20, _FRAMEWORKS, _USUAL_PASSES),
+        _logarithmic("elementwise_passes", 4.0, (1.0, 16.0), 0.20, _PASSES, _USUAL_PASSES),
         _logarithmic("cast_bytes", 12.0, (1.0, 60.0), 0.20, _FRAMEWORKS, _USUAL_CAST_BYTES),
-        Term("expert_ratio", 0.60, 0.10, 1.0, 0.30, _FRAMEWORKS),
+        # Products of experts are as little known beforehand as in serving.
+        Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _FRAMEWORKS),
+        _logarithmic("expert_half_elements", 1e6, (1e3, 3e7), 0.20, _FRAMEWORKS),
         _logarithmic("routing_s", 2e-4, (1e-5, 3e-3), 0.30, _FRAMEWORKS),
+        _logarithmic(
+            "expert_kernel_s", 3e-5, (1e-7, 3e-4), 0.60, _FRAMEWORKS, _USUAL_EXPERT_KERNEL_S
+        ),
         _logarithmic("dequantised_bytes", 5.0, (2.0, 60.0), 0.15, _FRAMEWORKS),
         _logarithmic("unpacked_bytes", 20.0, (3.0, 120.0), 0.20, _FRAMEWORKS),
     ),

@@ -143,6 +143,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "search_energy_unknown": ("search", "tier"),
     "setting_unused": ("serving", "precision", "deployment"),
     "some_prices_unknown": ("metrics", "choices"),
+    "speed_left_open": ("tokens_per_s", "step_s", "training"),
     "stages_not_alike": ("parallelism.pipeline", "virtual_stages", "training"),
     "tensor_across_slow_links": ("parallelism.tensor", "parallelism"),
     "tier_capacity_unknown": ("memory_tiers", "offload.memory_tier", "tier"),

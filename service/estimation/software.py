@@ -42,6 +42,7 @@ def resolve_engine(
     snapshot: CatalogSnapshot,
     problems: Problems,
     weights_formats: Sequence[str] = (),
+    accelerator: Accelerator | None = None,
 ) -> EngineRelease:
     """The release that a reference to an engine and the text of a version mean.
 
@@ -59,6 +60,8 @@ def resolve_engine(
         Takes what is wrong; the answer is then of no use.
     weights_formats
         Ids of listed formats that the newest generation reads where no version is asked for.
+    accelerator
+        What it runs on, where that is known: engines that do are named instead of others.
     """
 
     def able() -> list[str]:
@@ -79,8 +82,11 @@ def resolve_engine(
             raise DocumentInvalid("", f"{found.id} cannot be estimated: {found.value.unestimated}")
         if workload in found.value.workloads:
             return found.value
+        others = [] if accelerator is None else engines_on(accelerator, workload, snapshot)
+        where = f" on {accelerator.name}" if accelerator is not None and others else ""
+        named = ", ".join(others or able())
         raise DocumentInvalid(
-            "", f"{workload} with {found.id} is not estimated, but with {', '.join(able())}"
+            "", f"{workload} with {found.id} is not estimated, but{where} with {named}"
         )
 
     known = problems.attempt(pointers[0], engine)
@@ -134,6 +140,7 @@ def resolve_framework(
     problems: Problems,
     *,
     divides: bool = False,
+    accelerator: Accelerator | None = None,
 ) -> EngineRelease:
     """As `resolve_engine`, for the framework that settings under a pointer ask for.
 
@@ -141,7 +148,9 @@ def resolve_framework(
     layers, where the one asked for leaves them to another.
     """
     pointers = (f"{pointer}/framework", f"{pointer}/framework_version")
-    release = resolve_engine(framework, version, "training", pointers, snapshot, problems)
+    release = resolve_engine(
+        *(framework, version, "training", pointers, snapshot, problems), accelerator=accelerator
+    )
     known = snapshot.engines.get(release.engine)
     if not divides or known is None or known.value.recipes.divided_by is None:
         return release

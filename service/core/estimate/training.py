@@ -6,11 +6,13 @@ whose figures are arrays with an element a run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import inf
 
 from service.core.deployment import Deployment, Region
-from service.core.elementwise import Number, everywhere, maximum
+from service.core.elementwise import Number, everywhere, exp, log, maximum, minimum, sqrt
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.impacts.training_energy import TrainingEnergy, training_energy
@@ -43,8 +45,11 @@ class TrainingSpeedSetup:
 
 @lightweight
 class TrainingSpeed:
-    """A training run's speed, with the intervals that its calibration's spread gives.
+    """A training run's speed, with its intervals.
 
+    ``settled_step_s`` is the time of a step with the spread that its calibration gives; ``step_s``
+    reaches over choices that nobody told besides. ``otherwise`` has the times in which the same
+    tokens take a step under their other outcomes, by the first setting that would tell [s].
     ``run`` is that of :func:`whole_run`, None where the number of tokens is not known;
     ``useful_ratio`` of the tokens are no filling of shorter sequences.
     """
@@ -52,6 +57,8 @@ class TrainingSpeed:
     setup: TrainingSpeedSetup
     step: TrainingStep
     step_s: Interval
+    settled_step_s: Interval
+    otherwise: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
     run: TrainingRun | None = None
     useful_ratio: float = 1.0
 
@@ -79,23 +86,70 @@ class TrainingSpeed:
 
 def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     """Time of a step and throughput."""
-    calibration = setup.calibration
+    step = _step(setup)
+    performance = setup.calibration.performance
+    wider = performance.widening.ratio(step.shares, setup.deployment.architecture.routes)
+    log_sigma = setup.calibration.log_sigma * wider * performance.corrections.step.spread_ratio
+    step_s = from_log_sigma(step.step_s, log_sigma)
+    speed = TrainingSpeed(setup, step, step_s, step_s)
+    settings, bits = setup.settings, setup.deployment.precision.weights.bits_per_element
+    return reaching(
+        speed,
+        {
+            choice.names[0]: [replace(setup, settings=one) for one in settings.otherwise(choice)]
+            for choice in settings.left_open
+            if choice.is_open(settings, bits)
+        },
+    )
+
+
+def reaching(
+    speed: TrainingSpeed, others: Mapping[str, Sequence[TrainingSpeedSetup]]
+) -> TrainingSpeed:
+    """The same speed with intervals that reach over other outcomes of choices that nobody told.
+
+    Under each outcome the time is as uncertain as under the usual one, so that ends of intervals
+    move by as much as times do: by logarithms, of several choices in quadrature. The value stays
+    that of what most people mean.
+
+    Parameters
+    ----------
+    speed
+        As estimated.
+    others
+        Runs with each other outcome, by the first setting that would tell it.
+    """
+    if not others:
+        return speed
+    tokens = speed.step.tokens_per_step
+    found = {
+        name: tuple(tokens / _step(setup).tokens_per_s for setup in setups)
+        for name, setups in others.items()
+    }
+    otherwise = {**speed.otherwise, **found}
+    usual, faster, slower = speed.step.step_s, 0.0, 0.0
+    for times in otherwise.values():
+        faster = faster + log(reduce(minimum, times, usual) / usual) ** 2
+        slower = slower + log(reduce(maximum, times, usual) / usual) ** 2
+    settled = speed.settled_step_s
+    reached = Interval(
+        settled.value, settled.low * exp(-sqrt(faster)), settled.high * exp(sqrt(slower))
+    )
+    return replace(speed, step_s=reached, otherwise=otherwise)
+
+
+def _step(setup: TrainingSpeedSetup) -> TrainingStep:
+    """The step of a run, as own measurements correct it."""
     step = training_step(
         setup.deployment,
         setup.settings,
         setup.micro_batch,
         setup.host,
-        calibration,
+        setup.calibration,
         setup.paged_bytes,
     )
-    correction = calibration.performance.corrections.step
-    if correction is not NO_CORRECTION:
-        step = step.slowed(correction.ratio)
-    wider = calibration.performance.widening.ratio(
-        step.shares, setup.deployment.architecture.routes
-    )
-    log_sigma = calibration.log_sigma * wider * correction.spread_ratio
-    return TrainingSpeed(setup, step, from_log_sigma(step.step_s, log_sigma))
+    correction = setup.calibration.performance.corrections.step
+    return step if correction is NO_CORRECTION else step.slowed(correction.ratio)
 
 
 def with_utilisation(speed: TrainingSpeed, mfu_ratio: float) -> TrainingSpeed:
@@ -109,7 +163,8 @@ def with_utilisation(speed: TrainingSpeed, mfu_ratio: float) -> TrainingSpeed:
         Model FLOPs over what the accelerators could do at dense peak in that time [-].
     """
     step = speed.step.slowed(speed.step.mfu_ratio / mfu_ratio)
-    return replace(speed, step=step, step_s=exact(step.step_s))
+    known_s = exact(step.step_s)
+    return replace(speed, step=step, step_s=known_s, settled_step_s=known_s, otherwise={})
 
 
 def whole_run(speed: TrainingSpeed, tokens: Number, failures: Failures) -> TrainingRun:

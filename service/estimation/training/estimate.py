@@ -43,7 +43,6 @@ from service.estimation.training.requests import (
     PlacedTrainingRequest,
 )
 from service.estimation.training.setup import ResolvedTraining
-from service.estimation.training.small_batches import batch_warnings
 from service.estimation.training.speed import resolved_speed, run_steps, run_warnings
 from service.estimation.training.speed_figures import speed_figures
 from service.estimation.training.tiers import around_with_tier, tier_price_usd
@@ -102,7 +101,6 @@ def training_latency_answer(
                     *resolved.warnings,
                     *fit_warnings(resolved, memory),
                     *run_warnings(speed, figures),
-                    *batch_warnings(request, memory, speed),
                 )
             ),
             OF_TIMES.entries(
@@ -190,7 +188,6 @@ def training_estimate(
                 *resolved.warnings,
                 *fit_warnings(resolved, memory),
                 *run_warnings(speed, figures),
-                *batch_warnings(request, memory, speed),
                 *impacts.warnings,
                 *prices.warnings,
                 *_use_warnings(resolved.accelerator.value, costed, run_hours),

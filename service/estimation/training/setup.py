@@ -128,6 +128,9 @@ def resolve_training(
         With everything that is wrong with it, and all that ``problems`` held before.
     """
     model = problems.attempt("/model", lambda: resolve_model(request.model, snapshot))
+    accelerator, machine = resolve_placed(
+        request.accelerator, request.platform, request.power_limit_w, snapshot, problems
+    )
     release = resolve_framework(
         request.training.framework,
         request.training.framework_version,
@@ -136,6 +139,7 @@ def resolve_training(
         problems,
         divides=request.parallelism is not None
         and max(request.parallelism.tensor, request.parallelism.pipeline) > 1,
+        accelerator=None if accelerator is None else accelerator.value,
     )
     known = snapshot.engines.get(release.engine)
     framework = None if known is None else known.value
@@ -156,9 +160,6 @@ def resolve_training(
         ),
     )
     tier = resolve_tier(training.offload, snapshot, problems)
-    accelerator, machine = resolve_placed(
-        request.accelerator, request.platform, request.power_limit_w, snapshot, problems
-    )
     architecture = None
     if model is not None:
         architecture = model.value

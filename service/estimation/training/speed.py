@@ -21,6 +21,7 @@ from service.core.performance.training.run import RUN, Failures
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.training.calibrations import TrainingFigures
+from service.estimation.training.open_choices import speed_warnings, with_open_choices
 from service.estimation.training.requests import FailuresRequest, TrainingRequest
 
 
@@ -63,6 +64,8 @@ def resolved_speed(
         speed = replace(speed, useful_ratio=filled.useful_ratio)
     if request.training.mfu_ratio is not None:
         speed = with_utilisation(speed, request.training.mfu_ratio)
+    else:
+        speed = with_open_choices(speed, request, memory)
     if request.training.tokens is None:
         return speed
     failures = failures_of(request.training.failures, figures)
@@ -97,8 +100,9 @@ def run_steps(speed: TrainingSpeed) -> tuple[Step, ...]:
 
 
 def run_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[EstimateWarning]:
-    """What to say about efficiencies that stand in for others, and about failures."""
+    """What to say about efficiencies that stand in for others, open choices, and failures."""
     yield from figures.warnings
+    yield from speed_warnings(speed)
     if speed.run is None:
         return
     if not speed.run.goodput_ratio.value:

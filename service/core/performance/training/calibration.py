@@ -38,11 +38,12 @@ class TrainingCalibration:
     tensor-parallel ranks, ``data_overlap_ratio`` the share of computation behind which gradients
     and gathered weights hide. ``sharded_layer_s`` is what gathering a layer's fully sharded
     weights adds to ``layer_s``; ``routing_s`` what choosing experts, sorting tokens and waiting
-    for their counts takes in a layer's pass; ``dequantised_bytes`` what turning an element of a
-    quantised base into 16 bit moves [B], ``unpacked_bytes`` the same of formats that pack elements
-    of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an operand of a
-    product to 8 or fewer bits does, forward and backward. ``scaled_sums_ratio`` is how fast 8-bit
-    products are that scale their sums, beside others. ``log_sigma`` is the spread of a
+    for their counts takes in a layer's pass; ``expert_kernel_s`` how long the host takes to
+    issue a kernel that each expert of a rank has for itself; ``dequantised_bytes`` what turning an
+    element of a quantised base into 16 bit moves [B], ``unpacked_bytes`` the same of formats that
+    pack elements of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an
+    operand of a product to 8 or fewer bits does, forward and backward. ``scaled_sums_ratio`` is how
+    fast 8-bit products are that scale their sums, beside others. ``log_sigma`` is the spread of a
     step, spent in kernels alone.
     """
 
@@ -57,6 +58,7 @@ class TrainingCalibration:
     cast_bytes: Number = field(default=_CAST_BYTES, metadata=FIGURE)
     unpacked_bytes: Number = field(default=_UNPACKED_BYTES, metadata=FIGURE)
     scaled_sums_ratio: Number = field(default=1.0, metadata=FIGURE)
+    expert_kernel_s: Number = field(default=0.0, metadata=FIGURE)
 
     def corrected(self, corrections: Corrections) -> TrainingCalibration:
         """The calibration as own measurements correct it."""

@@ -21,6 +21,7 @@ from service.core.performance.training.recomputation import (
     products_again,
 )
 from service.core.performance.training.scaling import (
+    expert_kernels,
     narrowing_ratio,
     scaled_products_ratio,
     scaling_of,
@@ -278,11 +279,21 @@ def _with_tiles_of(
 def _issue_s(
     settings: TrainingSettings, work: TrainingWork, calibration: TrainingCalibration
 ) -> Number:
-    """Time in which the host issues the kernels of a micro-batch, and gathers sharded weights."""
+    """Time in which the host issues the kernels of a micro-batch, and gathers sharded weights.
+
+    Kernels of experts are issued for each that a rank holds, however few tokens it gets.
+    """
     through = layer_passes(settings)
     passes = through + RECOMPUTED_ELEMENTWISE[settings.activation_checkpointing]
     launches = 1.0 + _ADAPTER_LAUNCHES * work.adapters_per_layer
     each: Number = calibration.performance.engine.layer_s * launches * passes
     if settings.zero_stage == 3:
         each = each + calibration.sharded_layer_s * through
-    return each * work.products.layers
+    forward, backward = expert_kernels(
+        scaling_of(work.matrix_precision, settings.scaling),
+        narrow=work.narrowed_elements_per_token > 0.0,
+        trained=settings.method == "full",
+    )
+    kernels = forward * (passes - through + 1.0) + (backward if settings.trains else 0.0)
+    experts_s = work.products.held_experts * kernels * calibration.expert_kernel_s
+    return each * work.products.layers + experts_s

@@ -22,6 +22,16 @@ _NARROWING_BYTES: Mapping[Fp8Recipe, float] = {
     "blockwise": 2.0 + 2.0 * (1.0 + 4.0 / 128.0),
     "mxfp8": 2.0 + 2.0 * (1.0 + 1.0 / 32.0),
 }
+#: Kernels that narrow an operand: one that scales and transposes it, before which scales of whole
+#: tensors and of rows take one for the largest value and one for the scale.
+#: Source: NVIDIA/TransformerEngine, pytorch/csrc/quantizer.cpp, 2025; torchao float8, 2025.
+_NARROWING_KERNELS: Mapping[Fp8Recipe, float] = {
+    "delayed": 1.0,
+    "tensorwise": 3.0,
+    "rowwise": 3.0,
+    "blockwise": 1.0,
+    "mxfp8": 1.0,
+}
 #: The recipe that constants of frameworks are about where nobody says: that of most measurements.
 _USUAL: Fp8Recipe = "tensorwise"
 #: Recipes whose scales differ within a product, so that sums are scaled on their way.
@@ -48,6 +58,30 @@ def narrowing_ratio(recipe: Fp8Recipe | None, *, transposed: bool) -> float:
     usual = _NARROWING_BYTES[_USUAL]
     moved = usual if recipe is None else _NARROWING_BYTES[recipe]
     return (moved if transposed else moved - 1.0) / usual
+
+
+def expert_kernels(recipe: Fp8Recipe | None, *, narrow: bool, trained: bool) -> tuple[float, float]:
+    """Kernels that are issued for each expert by itself, forward and backward [-].
+
+    Two products, into the expert and out of it. Forward each narrows what goes in, backward the
+    gradient that comes; gradients of weights are one product more for each.
+
+    Parameters
+    ----------
+    recipe
+        How operands are scaled; the usual way if None.
+    narrow
+        Whether operands have 8 or fewer bits.
+    trained
+        Whether the experts' own weights are trained.
+
+    References
+    ----------
+    NVIDIA/TransformerEngine, pytorch/module/grouped_linear.py and cpp_extensions/gemm.py, 2025
+    (operands are quantised and multiplied expert by expert, on several streams)
+    """
+    casts = _NARROWING_KERNELS[recipe or _USUAL] if narrow else 0.0
+    return 2.0 * (1.0 + casts), 2.0 * (1.0 + trained + casts)
 
 
 def scales_sums(recipe: Fp8Recipe | None, accelerator: Accelerator) -> bool:

@@ -15,6 +15,7 @@ from service.core.performance.collectives import scale_out
 from service.core.performance.spread import Widening
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.pipeline import most_virtual_stages, slowest_stage_ratio
+from service.core.performance.training.scaling import expert_kernels
 from service.core.performance.training.step import TrainingStep, bottleneck, training_step
 from service.core.performance.training.traffic import HostRates, data_messages_s
 from service.core.performance.training.work import product_format
@@ -428,6 +429,58 @@ def test_routing_takes_time_in_every_layer_with_experts():
     experts = step(model="mixtral-8x7b"), step(model="mixtral-8x7b", calibration=free)
     assert experts[0].step_s - experts[1].step_s == pytest.approx(32 * 2 * 1e-4)
     assert step(calibration=free).step_s == step().step_s
+
+
+def test_a_host_that_issues_kernels_for_each_expert_makes_small_micro_batches_wait():
+    slow = replace(USUAL, expert_kernel_s=1e-2)
+    layout = Parallelism(tensor=1, data=8, expert=8)
+
+    def moe(tokens=256, parallelism=layout, calibration=slow, **settings):
+        return step(
+            TrainingSettings(**settings),
+            parallelism,
+            MicroBatch(1, tokens),
+            calibration,
+            model="mixtral-8x7b",
+        )
+
+    # Of 32 layers one expert each: two products forward, four for both gradients.
+    assert moe().micro_batch.issue_s == pytest.approx(
+        moe(calibration=USUAL).micro_batch.issue_s + 32 * 6 * 1e-2
+    )
+    assert moe().step_s == pytest.approx(moe(tokens=512).step_s, rel=0.05)
+    whole = Parallelism(tensor=1, data=8)
+    assert moe(parallelism=whole).micro_batch.issue_s > 7 * moe().micro_batch.issue_s
+    frozen = moe(method="lora", lora_targets=("q_proj",)).micro_batch.issue_s
+    assert frozen < moe().micro_batch.issue_s
+    again = moe(activation_checkpointing="full").micro_batch.issue_s
+    assert again > moe().micro_batch.issue_s + 32 * 2 * 1e-2
+
+
+def test_products_of_small_experts_are_slower():
+    hardware = USUAL.performance.hardware
+    of_rank = 4096 * 14336 / 8
+    halved = replace(
+        USUAL,
+        performance=replace(
+            USUAL.performance, hardware=replace(hardware, expert_half_elements=of_rank)
+        ),
+    )
+    usual, slower = (
+        step(model="mixtral-8x7b", calibration=one).matrix_products_s for one in (USUAL, halved)
+    )
+    assert 1.5 * usual < slower < 2.0 * usual
+    assert step(calibration=halved).step_s == step().step_s
+
+
+def test_narrow_operands_of_experts_are_kernels_of_their_own():
+    wide = expert_kernels(None, narrow=False, trained=True)
+    blocks = expert_kernels("mxfp8", narrow=True, trained=True)
+    whole = expert_kernels("tensorwise", narrow=True, trained=True)
+    assert wide == (2, 4)
+    assert blocks == (4, 6)
+    assert whole == (8, 10)
+    assert expert_kernels(None, narrow=True, trained=True) == whole
 
 
 def test_accumulation_spreads_the_update_over_more_tokens():
