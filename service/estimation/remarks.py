@@ -72,6 +72,8 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "last_update_short": ("training.micro_batch_size", "grpo", "dpo", "training"),
     "latency_unknown": ("links", "media", "bytes"),
     "left_open": ("total_bytes", "fits", "training"),
+    "memory_left_open": ("kv_cache_capacity_tokens", "total_bytes", "serving", "model"),
+    "speed_left_open": ("tpot_s", "ttft_s", "serving", "model"),
     "less_than_a_step": ("training.tokens", "tokens"),
     "list_prices": ("metrics", "choices"),
     "locality_unknown": ("compliance.locality", "locality"),

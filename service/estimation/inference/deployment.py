@@ -18,7 +18,12 @@ from service.core.deployment import (
     ServingSettings,
 )
 from service.core.elementwise import plain
-from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
+from service.core.estimate.inference import (
+    InferenceEstimate,
+    InferenceSetup,
+    estimate_inference,
+    reaching_over,
+)
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.memory.inference import formulas
 from service.core.memory.inference.memory import InferenceMemory
@@ -29,6 +34,7 @@ from service.estimation.calibrations import Calibration
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.hosting import hosted
+from service.estimation.inference.left_open import NOTHING_LEFT_OPEN, LeftOpen, left_open_warnings
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import ResolvedSpeculation
 from service.estimation.inference.tasks import task_workload, with_step_budget
@@ -54,7 +60,8 @@ class ResolvedDeployment:
 
     ``machine`` is what the accelerators stand in, None where nobody knows. ``learnt`` is how own
     measurements corrected the calibration, None without any. ``compared`` is an estimate that was
-    made to choose the layout, None where none was.
+    made to choose the layout, None where none was. ``left_open`` is what else the request may mean,
+    over which ranges reach.
     """
 
     model: Entry[ModelArchitecture]
@@ -69,6 +76,12 @@ class ResolvedDeployment:
     learnt: Learnt | None = None
     machine: Entry[Machine] | None = None
     compared: InferenceEstimate | None = None
+    left_open: LeftOpen = NOTHING_LEFT_OPEN
+
+    @property
+    def alone(self) -> ResolvedDeployment:
+        """The same by the usual choices, whatever is left open."""
+        return replace(self, left_open=NOTHING_LEFT_OPEN)
 
     @property
     def setup(self) -> InferenceSetup:
@@ -193,6 +206,15 @@ def resolve_deployment(
         serving = replace(serving, disaggregation=pools)
     problems.stop_if_any()
     deployment = laid_out.laid_out(parallelism)
+    others = tuple(
+        replace(
+            one,
+            serving=replace(
+                with_step_budget(one.serving, workload), disaggregation=serving.disaggregation
+            ),
+        )
+        for one in found.left_open.others
+    )
     if asked == MOST:
         workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
     warnings = [*found.warnings, *_padding_warnings(found.model.value, deployment)]
@@ -218,6 +240,7 @@ def resolve_deployment(
         found.speculation,
         machine=found.machine,
         compared=compared,
+        left_open=replace(found.left_open, others=others),
     )
 
 
@@ -228,9 +251,20 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
         estimate = compared
     else:
         estimate = estimate_inference(setup)
-    return ComputedDeployment(
-        resolved, estimate, (*resolved.warnings, *_estimate_warnings(estimate))
-    )
+    open_, told = resolved.left_open, list(_estimate_warnings(estimate))
+    if open_.others:
+        others = [
+            replace(
+                setup,
+                serving=one.serving,
+                runtime=one.calibration.runtime,
+                calibration=one.calibration.performance,
+            )
+            for one in open_.others
+        ]
+        estimate = reaching_over(estimate, others, open_.timed)
+        told += left_open_warnings(estimate, open_)
+    return ComputedDeployment(resolved, estimate, (*resolved.warnings, *told))
 
 
 def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:
