@@ -25,7 +25,9 @@ from service.core.memory.inference.memory import InferenceMemory
 from service.estimation.calibrations import Calibration
 from service.estimation.requests import ServingRequest
 
-#: Releases whose speed is computed besides the newest, the oldest first: those between lie between.
+#: Releases whose speed is computed besides the newest, the oldest first: those between them are
+#: about as fast as one or the other. Of the rest the one that was the newest for longest tells what
+#: else memory may be.
 _MOST_TIMED = 2
 #: What a choice has to move to be told of: a share of memory, and of times and rates [-].
 _MEMORY_TOLD, _SPEED_TOLD = 0.02, 0.05
@@ -60,7 +62,7 @@ class Otherwise:
 class LeftOpen:
     """Choices of an engine that a request leaves open.
 
-    Memory depends on all ``others``, speed and power on the first ``timed`` of them alone.
+    Of the first ``timed`` of ``others`` speed and power are computed, of all of them memory.
     """
 
     engine_name: str
@@ -99,12 +101,26 @@ def left_open(
     calibration: Calibration,
 ) -> LeftOpen:
     """Other choices in the order in which they are computed, beside the usual one."""
-    every = list(found)
-    apart = [one for one in every if not one.is_as_fast(serving, calibration)]
-    releases = [one for one in apart if one.setting == "engine_version"][:_MOST_TIMED]
-    timed = [*releases, *(one for one in apart if one.setting == "backend")]
-    others = [one for one in every if one.setting == "engine_version" and one not in releases]
-    return LeftOpen(engine.name, (*timed, *others), len(timed))
+    apart, alike = [], []
+    for one in found:
+        (alike if one.is_as_fast(serving, calibration) else apart).append(one)
+    releases = [one for one in apart if one.setting == "engine_version"]
+    timed = [*releases[:_MOST_TIMED], *(one for one in apart if one.setting == "backend")]
+    rest = [*releases[_MOST_TIMED:], *(one for one in alike if one.setting == "engine_version")]
+    usual = max(rest, key=lambda one: _months(engine, one.release.generation), default=None)
+    return LeftOpen(engine.name, (*timed, *(() if usual is None else (usual,))), len(timed))
+
+
+def _months(engine: Engine, generation: str | None) -> int:
+    """For how long a generation was the newest [months]."""
+    since = next(one.since for one in engine.generations if one.id == generation)
+    until = engine.superseded(generation) or since
+    return _month(until) - _month(since)
+
+
+def _month(date: str) -> int:
+    """Months of a day, month or year in ISO 8601, which is taken to begin then [months]."""
+    return int(date[:4]) * 12 + int(date[5:7] or 1)
 
 
 def _day(
@@ -187,7 +203,8 @@ def _told(
     worth: float,
 ) -> Iterator[EstimateWarning]:
     """The figure that another choice moves most, by both, if it is moved by enough."""
-    furthest, message = 1.0 + worth, ""
+    furthest: Number = 1.0 + worth
+    message = ""
     for other, found in others:
         for read, text, unit in figures:
             one, another = plain(read(usual)), plain(read(found))
