@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from service.calibration import memory, power, speed, training, training_memory
 from service.calibration.documents import CalibrationEntry, differences, document_text
@@ -23,13 +24,21 @@ from service.core.engines import EngineWorkload
 from service.core.errors import InvalidInput
 from service.estimation.levels import POWER_SPREADS, SPREAD_OF
 from service.estimation.measurements.documents import MeasurementDocument
-from service.validation.left_out import LeftOutFigure, LeftOutInvalid, read_left_out
+from service.validation.left_out import (
+    LESS,
+    PATH,
+    LeftOutFigure,
+    LeftOutInvalid,
+    read_left_out,
+)
 from service.validation.reading import FileInvalid, read_files
+from service.validation.report.unsaid import said_less
 
 _FOLDER = "calibration"
 MEASUREMENTS = "measurements"
-#: Comparisons of every source with what constants fitted without it say.
-LEFT_OUT = "left_out.csv"
+#: Comparisons of every source with what constants fitted without it say, and of the same requests
+#: that leave releases and recipes to defaults.
+LEFT_OUT, LEFT_OUT_LESS = PATH.name, LESS.name
 #: Figures that agree within this were fitted to the same rows, on another machine perhaps.
 TOLERANCE_RATIO = 0.02
 #: What is estimated without its source, beside what constants are fitted to.
@@ -41,6 +50,10 @@ _ALSO_COMPARED = (
 )
 
 
+#: How a document is asked about.
+_Asked: TypeAlias = Callable[[MeasurementDocument], MeasurementDocument]
+
+
 class CalibrationRefused(InvalidInput):
     """Measurements or catalog cannot be read."""
 
@@ -50,11 +63,11 @@ class Calibrated:
     """What was fitted: entries by the file that holds them.
 
     ``left_out`` estimates every source by constants without its own rows, which takes as long as
-    the fits.
+    the fits; its requests are asked as they are given back.
     """
 
     files: Mapping[str, tuple[Iterable[str], list[CalibrationEntry]]]
-    left_out: Callable[[], list[LeftOutFigure]]
+    left_out: Callable[[_Asked], list[LeftOutFigure]]
 
 
 def calibration(
@@ -104,11 +117,14 @@ def calibration(
         if write:
             path.write_text(document_text(comment, entries), encoding="utf-8")
     if write:
-        path = catalog / MEASUREMENTS / LEFT_OUT
-        figures = found.left_out()
-        if only is not None:
-            figures = _beside(read_left_out(path)[1], figures, documents, only)
-        path.write_text(table_text(figures, constants_digest(catalog)), encoding="utf-8")
+        asked: dict[str, _Asked] = {LEFT_OUT: lambda document: document, LEFT_OUT_LESS: said_less}
+        for name, each in asked.items():
+            path = catalog / MEASUREMENTS / name
+            figures = found.left_out(each)
+            if only is not None:
+                kept = read_left_out(path)[1] if path.exists() else []
+                figures = _beside(kept, figures, documents, only)
+            path.write_text(table_text(figures, constants_digest(catalog)), encoding="utf-8")
     return differing
 
 
@@ -223,8 +239,8 @@ def calibrated(
         )
         parts.append(of_runs)
 
-    def left_out() -> list[LeftOutFigure]:
-        chosen = [one for one in documents if only is None or one.kind == only]
+    def left_out(asked: _Asked) -> list[LeftOutFigure]:
+        chosen = [asked(one) for one in documents if only is None or one.kind == only]
         quantities = {*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}
         return left_out_figures(chosen, frozenset(quantities), snapshot, parts, others)
 

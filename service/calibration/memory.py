@@ -109,7 +109,7 @@ def measured_memory(
             continue
         request = cast("DeploymentRequest", document.request)
         try:
-            computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+            computed = compute_deployment(resolve_deployment(request, snapshot, Problems()).alone)
         except Rejected:
             continue
         resolved = computed.resolved

@@ -124,7 +124,7 @@ _Run = tuple[str, Accelerator, DeploymentPower | None, float]
 
 def _served(document: MeasurementDocument, snapshot: CatalogSnapshot) -> _Run:
     request = cast("DeploymentRequest", document.request)
-    computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+    computed = compute_deployment(resolve_deployment(request, snapshot, Problems()).alone)
     resolved = computed.resolved
     accelerator, power = resolved.deployment.accelerator, None
     if accelerator.thermal_design_power_w is not None:

@@ -25,7 +25,8 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
     hardware_efficiency,
 )
-from service.core.performance.inference.latency import inference_latency, time_shares
+from service.core.performance.inference.latency import inference_latency
+from service.core.performance.inference.shares import time_shares
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.levels import (
     SPEED_WIDENING,
@@ -114,7 +115,7 @@ def measured_speeds(
             continue
         request = cast("DeploymentRequest", document.request)
         try:
-            computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+            computed = compute_deployment(resolve_deployment(request, snapshot, Problems()).alone)
         except Rejected:
             continue
         if computed.latency.load is not None:

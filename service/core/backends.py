@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
-from service.core.hardware import Hardware, HardwareList
+from service.core.hardware import NO_HARDWARE, Hardware, HardwareList
 
 #: What an engine is built for. ``hip`` multiplies prompts by hipBLASLt, ``hip-rocblas`` by rocBLAS
 #: alone, ``hip-rocwmma`` fuses attention by rocWMMA beside hipBLASLt; ``vulkan`` goes through the
@@ -43,11 +43,15 @@ _OF_MAKERS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BackendOption:
-    """A backend of an engine: it exists on ``hardware``, and most people run it on ``usual``."""
+    """A backend of an engine: it exists on ``hardware``, and most people run it on ``usual``.
+
+    Many run it on what is ``also_usual``, too, where most do not.
+    """
 
     id: Backend
     hardware: HardwareList
     usual: HardwareList
+    also_usual: HardwareList = NO_HARDWARE
 
 
 def backends_on(options: Iterable[BackendOption], hardware: Hardware) -> tuple[Backend, ...]:
@@ -63,6 +67,15 @@ def usual_backend(options: Iterable[BackendOption], hardware: Hardware) -> Backe
     able = [one for one in options if one.hardware.has(hardware)]
     usual = next((one for one in able if one.usual.has(hardware)), None)
     return (usual or able[0]).id if able else None
+
+
+def also_usual_backends(
+    options: Iterable[BackendOption], hardware: Hardware
+) -> tuple[Backend, ...]:
+    """What many run on an accelerator beside the backend that most do."""
+    return tuple(
+        one.id for one in options if one.hardware.has(hardware) and one.also_usual.has(hardware)
+    )
 
 
 def interface_of(backend: str) -> str:

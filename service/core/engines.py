@@ -258,6 +258,14 @@ class Engine:
                 return after.since
         return None
 
+    def in_use_after(self, day: str) -> tuple[str, ...]:
+        """Generations that no newer one had replaced by a day in ISO 8601, from the oldest on."""
+        return tuple(
+            one.id
+            for one in self.generations
+            if (until := self.superseded(one.id)) is None or until > day
+        )
+
     @property
     def workloads(self) -> frozenset[EngineWorkload]:
         """What it runs."""
@@ -362,6 +370,11 @@ def release_of(
     if by_name is not None and found.generation != by_name.id:
         raise UnknownVersion(f"{named!r:.60} is {by_name.id}, not {found.generation}")
     return found
+
+
+def names_release(engine: Engine, named: str | None) -> bool:
+    """Whether a name of an engine says one of its generations at once."""
+    return named is not None and any(_folded(named) in _names(one) for one in engine.generations)
 
 
 def class_of_unknown(name: str, weights_format: str | None, workload: EngineWorkload) -> str:

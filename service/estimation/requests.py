@@ -292,12 +292,13 @@ class ServingRequest(Request):
     one that most people run."""
     engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
     """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
-    of it in /v1/engines; if null, the newest generation."""
+    of it in /v1/engines; if null, the newest generation, and ranges reach over older ones with
+    which the model may run on the accelerator."""
     backend: Backend | None = None
     """Interface by which llama.cpp and engines like it drive the accelerator, as they were built:
     hip uses hipBLASLt, hip-rocblas rocBLAS alone, hip-rocwmma rocWMMA for fused attention besides;
-    vulkan uses the system's driver, vulkan-amdvlk AMD's. If null, what most people run there; each
-    engine's are in /v1/engines."""
+    vulkan uses the system's driver, vulkan-amdvlk AMD's. If null, what most people run there, and
+    ranges reach over others that many run there; each engine's are in /v1/engines."""
     usage_context: Literal["server", "offline"] | None = None
     """How requests reach the engine, by which some engines choose their defaults: through its
     server, or from a script that hands over all of them. If null, offline where requests come

@@ -15,6 +15,8 @@ from service.validation.report.statistics import Compared
 
 #: Where they lie in the catalog's folder, written by `./headroom calibrate --write`.
 PATH = Path("measurements") / "left_out.csv"
+#: The same of requests that leave releases and recipes to defaults.
+LESS = Path("measurements") / "left_out_less.csv"
 #: The same of the last engine that fitted every engine on every hardware family by itself, which is
 #: kept for what has changed since.
 FORMER = Path("measurements") / "left_out_0.2.0.csv"

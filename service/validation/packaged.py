@@ -9,6 +9,7 @@ from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.validation.left_out import (
     FORMER,
+    LESS,
     PATH,
     FormerFigure,
     LeftOutFigure,
@@ -27,13 +28,15 @@ class Packaged:
     """Everything that an assessment needs beside the measurements themselves.
 
     ``left_out`` are comparisons by constants fitted without the source, None where nobody wrote
-    them yet; ``former`` are those of a former engine.
+    them yet, and ``less_left_out`` the same of requests that say less; ``former`` are those of a
+    former engine.
     """
 
     snapshot: CatalogSnapshot
     remarks: tuple[Remark, ...]
     peers: tuple[Peer, ...]
     left_out: tuple[LeftOutFigure, ...] | None
+    less_left_out: tuple[LeftOutFigure, ...] | None = None
     former: tuple[FormerFigure, ...] = ()
 
 
@@ -47,14 +50,19 @@ def read_packaged(catalog: Path) -> Packaged:
     LeftOutInvalid
         If the left-out comparisons are.
     """
-    folder, left_out, former = catalog / MEASUREMENTS, catalog / PATH, catalog / FORMER
+    folder, former = catalog / MEASUREMENTS, catalog / FORMER
     return Packaged(
         snapshot=snapshot_from_documents(packaged_documents(catalog), 0, checked=True),
         remarks=read_remarks(folder / "remarks.yaml"),
         peers=read_peers(folder / ANSWERS),
-        left_out=tuple(read_left_out(left_out)[1]) if left_out.exists() else None,
+        left_out=_left_out(catalog / PATH),
+        less_left_out=_left_out(catalog / LESS),
         former=tuple(read_former(former)) if former.exists() else (),
     )
+
+
+def _left_out(path: Path) -> tuple[LeftOutFigure, ...] | None:
+    return tuple(read_left_out(path)[1]) if path.exists() else None
 
 
 def packaged_lines(catalog: Path, snapshot: CatalogSnapshot) -> dict[str, tuple[Line, ...]]:

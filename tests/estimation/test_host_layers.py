@@ -120,7 +120,7 @@ def test_rows_of_sweeps_are_computed_alike(packaged_snapshot):
             "accelerator_counts": [1],
             "placement": "anywhere",
         },
-        serving={"engine": "llama.cpp", "offload": {}},
+        serving={"engine": "llama.cpp", "engine_version": "2025", "offload": {}},
         keep="candidates",
     )
     study = resolve_study(sweep, packaged_snapshot)
@@ -136,6 +136,7 @@ def test_rows_of_sweeps_are_computed_alike(packaged_snapshot):
             accelerator=accelerator,
             concurrency=int(concurrency),
             precision={"weights": "gguf-q4_k_m", "kv_cache": "bf16"},
+            serving={"engine_version": "2025"},
         )
         for name in ("ttft_s", "tpot_s"):
             for end, key in (("", "value"), ("_low", "low"), ("_high", "high")):

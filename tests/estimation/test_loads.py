@@ -22,7 +22,7 @@ KINDS: Mapping[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "copies": ("estimates/inference", {"region": "aws/eu-north-1"}, {"concurrency": 32}),
     "queue": (
         "estimates/inference",
-        {"explain": True},
+        {"explain": True, "serving": {"engine_version": "0.21"}},
         {"requests_per_s": 0.5},
     ),
     "stages": (

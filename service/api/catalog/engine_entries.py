@@ -136,6 +136,9 @@ class EngineBackend(Stated):
     """Accelerators, families or beginnings of families on which it exists."""
     usual: NotRequired[list[str]]
     """Those on which most people run it; elsewhere that is the first that exists."""
+    also_usual: NotRequired[list[str]]
+    """Those on which many run it where most run another: ranges of requests that name none reach
+    over it."""
 
 
 class EngineBackends(Stated):

@@ -9,7 +9,7 @@ from service.catalog.entries.documents import DocumentInvalid
 from service.core.backends import BACKENDS, BackendOption
 from service.core.hardware import HardwareList
 
-_LISTS = ("hardware", "usual")
+_LISTS = ("hardware", "usual", "also_usual")
 
 
 def backends_from(given: Any) -> tuple[BackendOption, ...]:

@@ -6,7 +6,7 @@ accelerators and loads, whose figures are arrays with an element a configuration
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from service.core.deployment import Deployment, InferenceWorkload, Region, ServingSettings
@@ -22,11 +22,12 @@ from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
 from service.core.interval import Z_90, Interval, exact, independent_sum, quotient, scale
 from service.core.lightweight import lightweight
-from service.core.memory.inference.memory import InferenceMemory, inference_memory
+from service.core.memory.inference.memory import InferenceMemory, inference_memory, over_choices
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tier_costs import tiers_embodied_kgco2e, tiers_power_w
 from service.core.memory.inference.tier_room import RoomWithTiers
 from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inference_tiers
+from service.core.otherwise import given, reaching, reaching_figures
 from service.core.performance.calibration import CopiedWeights, PerformanceCalibration
 from service.core.performance.inference.goodput import Goodput, TimeLimit, goodput
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
@@ -37,6 +38,12 @@ from service.core.performance.inference.tasks import is_plain, mean_call
 #: lengths differ (TensorRT-LLM, ADP Balance Strategy, 2025); all between is as likely.
 _JOINED_LOG_SIGMA = 0.125
 _KWH_PER_WH = 1e-3
+#: Powers and energies that depend on how fast a deployment is.
+_POWERS = (
+    *("busy_power_w", "accelerator_mean_power_w", "host_power_w", "tiers_power_w"),
+    "it_power_w",
+)
+_ENERGIES = ("accelerators_wh", "host_wh", "it_wh")
 
 
 @lightweight
@@ -66,7 +73,8 @@ class InferenceEstimate:
     ``deployment`` and ``calibration`` are what the latency was computed from: with memory beyond
     the accelerator its bandwidth is that of all tiers together. Where it does not fit, the latency
     is what it would be if memory were enough for all requests, or for one at a time to wait for
-    its turn.
+    its turn. ``otherwise`` are estimates by other choices that a request leaves open, over which
+    intervals reach.
     """
 
     setup: InferenceSetup
@@ -75,6 +83,7 @@ class InferenceEstimate:
     deployment: Deployment
     calibration: PerformanceCalibration
     latency: InferenceLatency
+    otherwise: tuple[InferenceEstimate, ...] = ()
 
     @property
     def call_s(self) -> Interval:
@@ -123,6 +132,35 @@ def estimate_inference(
     return InferenceEstimate(setup, memory, tiers, deployment, calibration, latency)
 
 
+def reaching_over(
+    estimate: InferenceEstimate,
+    timed: Sequence[InferenceSetup],
+    sized: Mapping[str, Sequence[InferenceSetup]],
+) -> InferenceEstimate:
+    """An estimate whose intervals reach over what it is by other choices; its values stay.
+
+    Parameters
+    ----------
+    estimate
+        By the usual choices.
+    timed
+        The same deployment by each other choice that times and power depend on.
+    sized
+        The same by those that memory depends on, by setting.
+    """
+    found = tuple(estimate_inference(one) for one in timed)
+    latency = replace(estimate.latency, otherwise=tuple(one.latency for one in found))
+    if latency.average is not None:
+        calls = tuple(one.average for one in latency.otherwise if one.average is not None)
+        latency = replace(latency, average=replace(latency.average, otherwise=calls))
+    others = {
+        setting: tuple((one.serving, one.runtime) for one in setups)
+        for setting, setups in sized.items()
+    }
+    memory = over_choices(estimate.memory, others)
+    return replace(estimate, memory=memory, latency=latency, otherwise=found)
+
+
 def fitting_sequences(
     workload: InferenceWorkload, memory: InferenceMemory, tiers: InferenceTiers | None
 ) -> Number:
@@ -147,7 +185,9 @@ def goodput_of(estimate: InferenceEstimate, limits: Sequence[TimeLimit]) -> Good
             estimate.deployment, workload, setup.serving, estimate.calibration, running
         )
 
-    return goodput(latency_at, limits)
+    found = goodput(latency_at, limits)
+    rates = [goodput_of(one, limits).requests_per_s for one in estimate.otherwise]
+    return replace(found, requests_per_s=reaching(found.requests_per_s, rates))
 
 
 def with_tiers(
@@ -265,7 +305,7 @@ def inference_energy(
         the rest of the time they wait [1/s].
     """
     setup, latency, usage = estimate.setup, estimate.latency, estimate.latency.usage
-    count, rate = setup.deployment.parallelism.accelerator_count, latency.requests_per_s
+    count, rate = setup.deployment.parallelism.accelerator_count, latency.own_requests_per_s
     if offered_per_s is not None:
         ended_per_s = minimum(offered_per_s / setup.copies, rate.value)
         share = minimum(ended_per_s / rate.value, 1.0)
@@ -276,7 +316,7 @@ def inference_energy(
         *(setup.deployment.accelerator, count, usage, setup.calibration.power, infrastructure),
         tiers_power_w=exact(0.0) if tiers is None else tiers_power_w(tiers, usage),
     )
-    return InferenceEnergy(
+    found = InferenceEnergy(
         requests_per_s=rate,
         power=power,
         request=request_energy(power, rate),
@@ -284,6 +324,21 @@ def inference_energy(
         accelerators=count,
         copies=setup.copies,
         tiers_kgco2e=None if tiers is None else tiers_embodied_kgco2e(tiers),
+    )
+    others = [inference_energy(one, infrastructure, offered_per_s) for one in estimate.otherwise]
+    return _reaching_energy(found, others) if others else found
+
+
+def _reaching_energy(energy: InferenceEnergy, others: Sequence[InferenceEnergy]) -> InferenceEnergy:
+    """Power and energy over those by other choices: what is slower mostly draws less."""
+    powers, requests = [one.power for one in others], [one.request for one in others]
+    return replace(
+        energy,
+        **reaching_figures(energy, others, ("requests_per_s", "request_hours")),
+        power=replace(energy.power, **reaching_figures(energy.power, powers, _POWERS)),
+        request=given(
+            replace(energy.request), reaching_figures(energy.request, requests, _ENERGIES)
+        ),
     )
 
 

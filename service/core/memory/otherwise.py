@@ -12,7 +12,7 @@ from service.core.interval import Interval
 
 def spread_sizes(
     memory: Any, others: Iterable[Sequence[Any]], names: Iterable[str], *, signed: bool = False
-) -> dict[str, Interval]:
+) -> dict[str, Any]:
     """Named sizes of a memory over those of the same deployment otherwise [B].
 
     ``signed`` ones may be below zero, as room that is missing is.

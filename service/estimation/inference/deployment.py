@@ -18,11 +18,15 @@ from service.core.deployment import (
     ServingSettings,
 )
 from service.core.elementwise import plain
-from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
+from service.core.estimate.inference import (
+    InferenceEstimate,
+    InferenceSetup,
+    estimate_inference,
+    reaching_over,
+)
 from service.core.explanation import EstimateWarning, Step, explain
-from service.core.left_open import LeftOpen
 from service.core.memory.inference import formulas
-from service.core.memory.inference.memory import InferenceMemory, over_choices
+from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.inference.latency import InferenceLatency
 from service.core.platform import Machine
@@ -30,7 +34,12 @@ from service.estimation.calibrations import Calibration
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.hosting import hosted
-from service.estimation.inference.left_open import left_open_warnings
+from service.estimation.inference.left_open import (
+    NOTHING_LEFT_OPEN,
+    LeftOpen,
+    Otherwise,
+    left_open_warnings,
+)
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import ResolvedSpeculation
 from service.estimation.inference.tasks import task_workload, with_step_budget
@@ -56,8 +65,8 @@ class ResolvedDeployment:
 
     ``machine`` is what the accelerators stand in, None where nobody knows. ``learnt`` is how own
     measurements corrected the calibration, None without any. ``compared`` is an estimate that was
-    made to choose the layout, None where none was. ``left_open`` are choices that nobody told,
-    over which the ranges of memory reach.
+    made to choose the layout, None where none was. ``left_open`` is what else the request may mean,
+    over which ranges reach.
     """
 
     model: Entry[ModelArchitecture]
@@ -72,7 +81,12 @@ class ResolvedDeployment:
     learnt: Learnt | None = None
     machine: Entry[Machine] | None = None
     compared: InferenceEstimate | None = None
-    left_open: tuple[LeftOpen, ...] = ()
+    left_open: LeftOpen = NOTHING_LEFT_OPEN
+
+    @property
+    def alone(self) -> ResolvedDeployment:
+        """The same by the usual choices, whatever is left open."""
+        return replace(self, left_open=NOTHING_LEFT_OPEN)
 
     @property
     def setup(self) -> InferenceSetup:
@@ -197,6 +211,19 @@ def resolve_deployment(
         serving = replace(serving, disaggregation=pools)
     problems.stop_if_any()
     deployment = laid_out.laid_out(parallelism)
+
+    def served(found: tuple[Otherwise, ...]) -> tuple[Otherwise, ...]:
+        return tuple(
+            replace(
+                one,
+                serving=replace(
+                    with_step_budget(one.serving, workload), disaggregation=serving.disaggregation
+                ),
+            )
+            for one in found
+        )
+
+    open_ = found.left_open
     if asked == MOST:
         workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
     warnings = [*found.warnings, *_padding_warnings(found.model.value, deployment)]
@@ -222,7 +249,7 @@ def resolve_deployment(
         found.speculation,
         machine=found.machine,
         compared=compared,
-        left_open=found.left_open,
+        left_open=replace(open_, timed=served(open_.timed), sized=served(open_.sized)),
     )
 
 
@@ -233,10 +260,23 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
         estimate = compared
     else:
         estimate = estimate_inference(setup)
-    memory = over_choices(estimate.memory, resolved.left_open, setup.runtime)
-    estimate = replace(estimate, memory=memory)
-    return ComputedDeployment(
-        resolved, estimate, (*resolved.warnings, *_estimate_warnings(estimate))
+    open_, told = resolved.left_open, list(_estimate_warnings(estimate))
+    if open_.timed or open_.sized:
+        sized: dict[str, list[InferenceSetup]] = {}
+        for one in open_.sized:
+            sized.setdefault(one.setting, []).append(_otherwise(setup, one))
+        timed = [_otherwise(setup, one) for one in open_.timed]
+        estimate = reaching_over(estimate, timed, sized)
+        told += left_open_warnings(estimate, open_)
+    return ComputedDeployment(resolved, estimate, (*resolved.warnings, *told))
+
+
+def _otherwise(setup: InferenceSetup, other: Otherwise) -> InferenceSetup:
+    return replace(
+        setup,
+        serving=other.serving,
+        runtime=other.calibration.runtime,
+        calibration=other.calibration.performance,
     )
 
 
@@ -272,7 +312,6 @@ def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
         yield EstimateWarning(
             "fits_narrowly", "the upper end of the memory interval exceeds what the engine may use"
         )
-    yield from left_open_warnings(memory)
 
 
 def _padding_warnings(asked: ModelArchitecture, deployment: Deployment) -> list[EstimateWarning]:

@@ -7,7 +7,7 @@ request says of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from service.catalog.derived import derived
@@ -17,7 +17,6 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Precision, ServingSettings
 from service.core.engines import Engine, EngineRelease
 from service.core.explanation import EstimateWarning
-from service.core.left_open import LeftOpen
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
 from service.core.platform import Machine
@@ -25,7 +24,13 @@ from service.estimation.backends import check_backend
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import accelerator_warnings
 from service.estimation.impacts.requests import ImpactsRequest
-from service.estimation.inference.left_open import left_open
+from service.estimation.inference.left_open import (
+    NOTHING_LEFT_OPEN,
+    LeftOpen,
+    Otherwise,
+    left_open,
+    other_servings,
+)
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
 from service.estimation.inference.tasks import resolve_task
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
@@ -68,7 +73,7 @@ class Hosted:
 
     ``architecture`` is the model as its engine holds it for the task. ``problems`` are such as do
     not keep other parts of a request from being looked at. ``warnings`` are of what stands there,
-    ``setting_warnings`` of formats and settings.
+    ``setting_warnings`` of formats and settings. ``left_open`` is what else the request may mean.
     """
 
     model: Entry[ModelArchitecture]
@@ -83,10 +88,10 @@ class Hosted:
     speculation: ResolvedSpeculation | None
     serving: ServingSettings
     calibration: Calibration
-    left_open: tuple[LeftOpen, ...]
     problems: tuple[FieldError, ...]
     warnings: tuple[EstimateWarning, ...]
     setting_warnings: tuple[EstimateWarning, ...]
+    left_open: LeftOpen = NOTHING_LEFT_OPEN
 
 
 class _Asked(NamedTuple):
@@ -144,7 +149,33 @@ def hosted(
 
 
 def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldError, ...]:
-    """The deployment, or what keeps it from being one."""
+    """The deployment with what else it may be, or what keeps it from being one."""
+    found = _as_usual(snapshot, asked)
+    if not isinstance(found, Hosted) or found.problems:
+        return found
+    servings = other_servings(
+        asked.serving,
+        found.release,
+        found.engine,
+        found.model,
+        found.accelerator,
+        found.serving.usage_context if asked.arrivals is None else None,
+        snapshot,
+    )
+    others = (
+        (setting, _as_usual(snapshot, asked._replace(serving=serving)))
+        for setting, serving in servings
+    )
+    able = (
+        Otherwise(setting, one.release, one.serving, one.calibration)
+        for setting, one in others
+        if isinstance(one, Hosted) and not one.problems
+    )
+    return replace(found, left_open=left_open(found.engine, able, found.serving, found.calibration))
+
+
+def _as_usual(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldError, ...]:
+    """The deployment by what is asked and usual, or what keeps it from being one."""
     problems = Problems()
     model = problems.attempt("/model", lambda: resolve_model(asked.model, snapshot))
     accelerator, machine = resolve_placed(
@@ -211,17 +242,6 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         speculation=speculation,
         serving=serving,
         calibration=chosen,
-        left_open=left_open(
-            asked.serving,
-            release,
-            serving,
-            precision,
-            used,
-            accelerator.value,
-            chosen.runtime,
-            snapshot,
-            asked.arrivals,
-        ),
         problems=problems.errors,
         warnings=(
             *model.value.warnings,

@@ -52,13 +52,14 @@ def learnt_deployment(
     resolved = resolve_deployment(request, snapshot, problems)
     if not own:
         return resolved
-    published = compute_deployment(resolved)
+    published = compute_deployment(resolved.alone)
     learnt = learn(
         kin_of_deployment(resolved, published.estimate), served_log_sigma(published), snapshot
     )
     if learnt is None:
         return resolved
-    corrected = corrected_deployment(resolved, learnt.corrections)
+    # What was measured is what runs, whatever release that is.
+    corrected = corrected_deployment(resolved.alone, learnt.corrections)
     return replace(corrected, learnt=learnt, warnings=(*resolved.warnings, *learnt.warnings()))
 
 

@@ -111,7 +111,7 @@ def _report(id_: int, plain: Mapping[str, Any], snapshot: CatalogSnapshot) -> Re
 def _served(
     id_: int, request: DeploymentRequest, document: MeasurementDocument, snapshot: CatalogSnapshot
 ) -> Report:
-    resolved = resolve_deployment(request, snapshot, Problems())
+    resolved = resolve_deployment(request, snapshot, Problems()).alone
     computed = compute_deployment(resolved)
     views = {
         channel: served(compute_deployment(corrected_deployment(resolved, one)), document.limits)

@@ -141,6 +141,8 @@ class SweepRequest(CatalogRequest):
     """For accelerators without a price of your own, use on-demand list prices of the region's
     cloud, else the lowest of any provider in the catalog."""
     serving: ServingRequest = ServingRequest()
+    """Without engine_version, rows have the ranges of the newest release alone; estimates of their
+    configurations reach over older ones."""
 
     @model_validator(mode="after")
     def _sweepable(self) -> SweepRequest:

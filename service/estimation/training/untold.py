@@ -9,8 +9,7 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.prediction import can_predict
 from service.core.deployment import Parallelism
 from service.core.engines import Engine
-from service.core.left_open import LeftOpen
-from service.core.memory.training.settings import ALL_LINEAR, TrainingSettings
+from service.core.memory.training.settings import ALL_LINEAR, LeftOpen, TrainingSettings
 from service.core.performance.training.pipeline import usual_virtual_stages
 from service.core.recipes import UNTOLD, Recipes
 from service.estimation.training.checks import matrix_names

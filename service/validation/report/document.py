@@ -64,7 +64,7 @@ def accuracy_document(found: Assessed, less: Assessed, packaged: Packaged) -> st
     left_out = left_out_of(packaged.left_out or (), found.figures)
     parts = [_TITLE, *_in_short(left_out), _HOW, *_against_targets(found.figures, left_out)]
     parts += _by_what_is_known(left_out)
-    parts += _saying_less(found.figures, less.figures)
+    parts += _saying_less(found.figures, less.figures, packaged)
     parts += _beside_former(left_out, packaged)
     parts += _beside_peers(found.figures, left_out, packaged)
     for target in TARGETS:
@@ -147,15 +147,23 @@ def _by_what_is_known(left_out: Sequence[Compared]) -> Iterator[str]:
     yield ""
 
 
-def _saying_less(said: Sequence[Compared], less: Sequence[Compared]) -> Iterator[str]:
+def _saying_less(
+    said: Sequence[Compared], less: Sequence[Compared], packaged: Packaged
+) -> Iterator[str]:
     """What becomes of errors where requests leave settings to defaults."""
+    how = "in sample"
+    if packaged.less_left_out is not None:
+        how = "and each publication is left out, as above"
+        said = left_out_of(packaged.left_out or (), said)
+        less = left_out_of(packaged.less_left_out, less)
     yield "## When a request says less"
     yield ""
     yield (
         "The requests above say what their sources say: the release and backend of the engine, "
         "how 8-bit operands are scaled, which matrices have adapters, how the loss is computed, "
-        "the machine. Most people who ask leave that to defaults. Here it is left out of the same "
-        "requests, in sample; what ran on what, layouts, batches and lengths stay."
+        "the machine. Most people who ask leave that to defaults. Here the same requests leave it "
+        f"unsaid, {how}; what ran on what, layouts, batches and lengths stay. Ranges reach over "
+        "what may be meant, and values are those of the newest release and of usual recipes."
     )
     yield ""
     yield from _header(

@@ -27,10 +27,11 @@ def saying_less(lines: Iterable[Line]) -> Iterator[Line]:
     """Documents whose requests leave to defaults what their sources say of releases and recipes."""
     for line in lines:
         document = line.document
-        yield line if document is None else replace(line, document=_less(document))
+        yield line if document is None else replace(line, document=said_less(document))
 
 
-def _less(document: MeasurementDocument) -> MeasurementDocument:
+def said_less(document: MeasurementDocument) -> MeasurementDocument:
+    """A document whose request leaves releases, recipes and the machine to defaults."""
     told = document.model_dump(mode="json", exclude_unset=True)
     request: dict[str, Any] = told["request"]
     for part, names in UNSAID.items():

@@ -20,7 +20,6 @@ from service.core.interval import (
     shift,
     shortfall,
 )
-from service.core.left_open import LeftOpen
 from service.core.lightweight import computed_once, lightweight
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import (
@@ -111,7 +110,7 @@ class InferenceMemory:
     draft_model_bytes: Number = 0.0
     stages: tuple[InferenceMemory, ...] = ()
     usual: InferenceMemory | None = None
-    otherwise: Mapping[LeftOpen, tuple[InferenceMemory, ...]] = field(default_factory=dict)
+    otherwise: Mapping[str, tuple[InferenceMemory, ...]] = field(default_factory=dict)
 
     @reaching
     def runtime_bytes(self) -> Interval:
@@ -270,7 +269,8 @@ class InferenceMemory:
 
 
 def over_choices(
-    memory: InferenceMemory, left_open: Iterable[LeftOpen], overheads: RuntimeOverheads
+    memory: InferenceMemory,
+    others: Mapping[str, Iterable[tuple[ServingSettings, RuntimeOverheads]]],
 ) -> InferenceMemory:
     """Memory whose intervals reach over what it is by other outcomes of choices.
 
@@ -278,26 +278,19 @@ def over_choices(
     ----------
     memory
         What it is by what most people mean.
-    left_open
-        The choices.
-    overheads
-        Measured runtime memory by engine.
+    others
+        By setting, how engines serve by its other outcomes, with their measured runtime memory.
     """
-    others = {
-        choice: tuple(
-            inference_memory(
-                memory.deployment,
-                memory.workload,
-                replace(memory.serving, **dict(other)),
-                overheads,
-            )
-            for other in choice.others
+    found = {
+        setting: tuple(
+            inference_memory(memory.deployment, memory.workload, serving, overheads)
+            for serving, overheads in outcomes
         )
-        for choice in left_open
+        for setting, outcomes in others.items()
     }
-    if not others:
+    if not found:
         return memory
-    return replace(memory, usual=memory, otherwise=others, **spread_parts(memory, others.values()))
+    return replace(memory, usual=memory, otherwise=found, **spread_parts(memory, found.values()))
 
 
 def inference_memory(

@@ -46,7 +46,7 @@ def reaching(compute: Callable[[InferenceMemory], Interval]) -> cached_property[
 
 def spread_parts(
     usual: InferenceMemory, others: Iterable[Sequence[InferenceMemory]]
-) -> dict[str, Interval]:
+) -> dict[str, Any]:
     """Parts of a memory, and the room beside them, over other outcomes of choices [B]."""
     found = list(others)
     parts = spread_sizes(usual, found, _SIZES)

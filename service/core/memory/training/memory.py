@@ -30,7 +30,6 @@ from service.core.interval import (
     shortfall,
     without,
 )
-from service.core.left_open import LeftOpen
 from service.core.lightweight import lightweight
 from service.core.memory.fullest import fullest
 from service.core.memory.otherwise import spread_over, spread_sizes
@@ -60,7 +59,7 @@ from service.core.memory.training.narrowed import (
 )
 from service.core.memory.training.places import paged_total, places_of
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
-from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import LeftOpen, MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 
 #: Layers whose activations stay while others are offloaded: the one in use and the one on its way.
@@ -262,7 +261,7 @@ def training_memory(
             for one in settings.otherwise(choice)
         )
         for choice in settings.left_open
-        if settings.leaves_open(choice, bits)
+        if choice.is_open(settings, bits)
     }
     if not others:
         return found

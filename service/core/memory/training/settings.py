@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from service.core.architecture.model import DropoutSite
 from service.core.elementwise import Number
 from service.core.engines import release_key
-from service.core.left_open import LeftOpen
 from service.core.lightweight import computed_once, lightweight
 from service.core.memory.tiers import UNKNOWN_WORTH, TierWorth
 
@@ -125,6 +124,33 @@ class MicroBatch:
     tokens: Number = 4096
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOpen:
+    """A choice that nobody has told, with what else people make of it.
+
+    ``names`` are the settings of a request that would tell it; each of ``others`` holds values by
+    fields of `TrainingSettings`. It is open where training goes by one of ``methods`` with one of
+    ``zero_stages``, by any if there are none.
+    """
+
+    names: tuple[str, ...]
+    others: tuple[tuple[tuple[str, Any], ...], ...]
+    methods: frozenset[str] = frozenset()
+    zero_stages: frozenset[int] = frozenset()
+
+    def is_open(self, settings: TrainingSettings, weight_bits: float) -> bool:
+        """Whether a run with weights of so many bits leaves it open.
+
+        Weights of 32 bits have no copy in 32 bits, and states of their format.
+        """
+        return (
+            settings.trains
+            and (not self.methods or settings.method in self.methods)
+            and (not self.zero_stages or settings.zero_stage in self.zero_stages)
+            and ("master_weights" not in self.names or weight_bits <= _HALF_BITS)
+        )
+
+
 @lightweight
 class TrainingSettings:
     """A training run's settings.
@@ -221,18 +247,6 @@ class TrainingSettings:
     def otherwise(self, choice: LeftOpen) -> tuple[TrainingSettings, ...]:
         """The same run under each other outcome of a choice, with nothing left open."""
         return tuple(replace(self, left_open=(), **dict(other)) for other in choice.others)
-
-    def leaves_open(self, choice: LeftOpen, weight_bits: float) -> bool:
-        """Whether a run with weights of so many bits leaves a choice open.
-
-        Weights of 32 bits have no copy in 32 bits, and states of their format.
-        """
-        return (
-            self.trains
-            and (not choice.methods or self.method in choice.methods)
-            and (not choice.zero_stages or self.zero_stage in choice.zero_stages)
-            and ("master_weights" not in choice.names or weight_bits <= _HALF_BITS)
-        )
 
     @property
     def release(self) -> str:

@@ -13,6 +13,7 @@ from service.core.deployment import Deployment, InferenceWorkload, ServingSettin
 from service.core.elementwise import Number, Truth, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
 from service.core.lightweight import computed_once, lightweight
+from service.core.otherwise import reaching
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, closed_loop
 from service.core.performance.inference.burst import Burst, burst_load
@@ -26,10 +27,10 @@ from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, 
 from service.core.performance.inference.phases import Phase, phase
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import FullReplica, Mix, Replica, Requests
+from service.core.performance.inference.shares import log_sigmas
 from service.core.performance.inference.speculation import Drafting
 from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
-from service.core.performance.spread import TimeShares
 from service.core.performance.step import rank_steps, step_time
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
@@ -42,7 +43,8 @@ class InferenceLatency:
 
     All follows from what ``replica`` carries, and what it would with all slots taken, ``filled``;
     ``pools`` stand in place of that where prompts and decoding are apart. ``average`` is the call
-    of average context, where those of a task differ.
+    of average context, where those of a task differ. Intervals reach over what the same users see
+    ``otherwise``: by other choices that the request leaves open.
     """
 
     deployment: Deployment
@@ -52,6 +54,7 @@ class InferenceLatency:
     filled: FullReplica | None = None
     pools: Pools | None = None
     average: InferenceLatency | None = None
+    otherwise: tuple[InferenceLatency, ...] = ()
 
     @property
     def state(self) -> SteadyState:
@@ -148,7 +151,7 @@ class InferenceLatency:
     @computed_once
     def log_sigma(self) -> Mapping[str, Number]:
         """Spreads of times of decoding, of prompts (prefill) and of the rate (throughput) [-]."""
-        return _log_sigma(self.deployment, self.calibration, self.state, self.later_tokens)
+        return log_sigmas(self.deployment, self.calibration, self.state, self.later_tokens)
 
     @computed_once
     def usage(self) -> Usage:
@@ -163,13 +166,23 @@ class InferenceLatency:
         """The replica should it be slower or faster; None where what is in flight is given."""
         return None if self.load is None else LoadEnds(self.load, self.log_sigma["throughput"])
 
+    def _reaching(self, own: Interval, name: str) -> Interval:
+        """A figure over what it is by other choices."""
+        if not self.otherwise:
+            return own
+        return reaching(own, [getattr(one, name) for one in self.otherwise])
+
     @computed_once
-    def _mean_ttft_s(self) -> Interval:
-        """Time to the first token as if nothing waited without end [s]."""
+    def _own_ttft_s(self) -> Interval:
         log_sigma = self.log_sigma["prefill"]
         if self.ends is not None:
             return self.ends.ttft_s(log_sigma)
         return from_log_sigma(self.replica.mean_ttft_s, log_sigma)
+
+    @computed_once
+    def _mean_ttft_s(self) -> Interval:
+        """Time to the first token as if nothing waited without end [s]."""
+        return self._reaching(self._own_ttft_s, "_own_ttft_s")
 
     @computed_once
     def ttft_s(self) -> Interval:
@@ -177,18 +190,25 @@ class InferenceLatency:
         return without_end(self._mean_ttft_s, self.saturated)
 
     @computed_once
-    def tpot_s(self) -> Interval:
-        """Time of each later token [s]."""
+    def _own_tpot_s(self) -> Interval:
         log_sigma = self.log_sigma["decode"]
         if self.ends is not None:
             return self.ends.tpot_s(log_sigma)
         return from_log_sigma(self.state.tpot_s, log_sigma)
 
     @computed_once
+    def tpot_s(self) -> Interval:
+        """Time of each later token [s]."""
+        return self._reaching(self._own_tpot_s, "_own_tpot_s")
+
+    @computed_once
+    def _own_e2e_s(self) -> Interval:
+        return independent_sum((self._own_ttft_s, scale(self._own_tpot_s, self.later_tokens)))
+
+    @computed_once
     def e2e_s(self) -> Interval:
         """Time of a whole request [s]."""
-        whole = independent_sum((self._mean_ttft_s, scale(self.tpot_s, self.later_tokens)))
-        return without_end(whole, self.saturated)
+        return without_end(self._reaching(self._own_e2e_s, "_own_e2e_s"), self.saturated)
 
     @property
     def e2e_spread_ratio(self) -> Number:
@@ -209,15 +229,21 @@ class InferenceLatency:
         return task_s(self.call_s, self.workload)
 
     @computed_once
-    def requests_per_s(self) -> Interval:
-        """Requests that end, over all replicas [1/s]."""
+    def own_requests_per_s(self) -> Interval:
+        """Requests that end, over all replicas, by this choice alone [1/s]."""
         rate = self.replica.requests_per_s * self.replicas
         return from_log_sigma(rate, self.log_sigma["throughput"])
 
     @computed_once
+    def requests_per_s(self) -> Interval:
+        """Requests that end, over all replicas [1/s]."""
+        return self._reaching(self.own_requests_per_s, "own_requests_per_s")
+
+    @computed_once
     def saturation_requests_per_s(self) -> Interval:
         """The most that can end [1/s]."""
-        return from_log_sigma(self.saturation_per_s, self.log_sigma["throughput"])
+        own = from_log_sigma(self.saturation_per_s, self.log_sigma["throughput"])
+        return self._reaching(own, "saturation_requests_per_s")
 
     @computed_once
     def output_tokens_per_s(self) -> Interval:
@@ -399,46 +425,6 @@ def _disaggregated(
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
     return InferenceLatency(deployment, workload, replica.calibration, load, pools=pools)
-
-
-def time_shares(state: SteadyState, later_tokens: Number) -> dict[str, TimeShares]:
-    """What times of decoding and of prompts, and the time that a request takes up, are spent on.
-
-    Decoding sequences wait while the prompts of others are computed.
-    """
-    decode, prefill = state.decode.shares, state.prefill.shares
-    waited = maximum(1.0 - state.decode.total_s / state.tpot_s, 0.0)
-    prompt_s, answer_s = _taken_s(state, later_tokens)
-    return {
-        "decode": decode.mixed(prefill, waited),
-        "prefill": prefill,
-        "throughput": decode.mixed(prefill, prompt_s / maximum(prompt_s + answer_s, 1e-12)),
-    }
-
-
-def _taken_s(state: SteadyState, later_tokens: Number) -> tuple[Number, Number]:
-    """Time of a replica that a request's prompt takes, and its share of steps of decoding [s]."""
-    steps = later_tokens / maximum(state.decoding_sequences, 1e-9)
-    return state.chunks * state.prefill.total_s, steps * state.decode.total_s
-
-
-def _log_sigma(
-    deployment: Deployment,
-    calibration: PerformanceCalibration,
-    state: SteadyState,
-    later_tokens: Number,
-) -> dict[str, Number]:
-    """Spreads of times of decoding, of prompts and of the rate [-]."""
-    known = {
-        "decode": calibration.decode_log_sigma,
-        "prefill": calibration.prefill_log_sigma(deployment.parallelism.pipeline),
-        "throughput": calibration.throughput_log_sigma,
-    }
-    routed = deployment.architecture.routes
-    return {
-        name: calibration.widened(name, known[name], shares, routed)
-        for name, shares in time_shares(state, later_tokens).items()
-    }
 
 
 def _drafting(

@@ -10,10 +10,9 @@ import pytest
 
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.interval import Interval, exact
-from service.core.left_open import LeftOpen
 from service.core.memory.otherwise import spread_over
 from service.core.memory.training.memory import TrainingMemory, training_memory
-from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import LeftOpen, MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.calibrations import packaged_training_overheads
 from tests.core.memory.memory_models import LLAMA_3_8B, accelerator
