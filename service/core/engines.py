@@ -251,6 +251,10 @@ class Engine:
         own = (one.constants_of for one in self.generations if one.id == generation)
         return release_key(self.id, next(own, None) or generation)
 
+    def named(self, reference: str) -> Generation | None:
+        """The generation that a name of the engine says, too; None if it says none."""
+        return next((one for one in self.generations if _folded(reference) in _names(one)), None)
+
     def superseded(self, generation: str | None) -> str | None:
         """When the generation after one began; None of the newest, and without any."""
         for one, after in pairwise(self.generations):
@@ -351,7 +355,7 @@ def release_of(
     UnknownVersion
         If the text means no release, or another generation than the engine's name.
     """
-    by_name = next((one for one in engine.generations if _folded(named) in _names(one)), None)
+    by_name = engine.named(named)
     text = (version or "").strip()
     if _folded(text) in _NEWEST:
         newest = engine.newest_reading(weights_formats)

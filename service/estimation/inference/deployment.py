@@ -22,7 +22,8 @@ from service.core.estimate.inference import InferenceEstimate, InferenceSetup, e
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.left_open import LeftOpen
 from service.core.memory.inference import formulas
-from service.core.memory.inference.memory import InferenceMemory, over_choices
+from service.core.memory.inference.choices import over_choices
+from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.inference.latency import InferenceLatency
 from service.core.platform import Machine

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
@@ -221,6 +221,7 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
             chosen.runtime,
             snapshot,
             asked.arrivals,
+            max(_year(model), _year(accelerator)),
         ),
         problems=problems.errors,
         warnings=(
@@ -238,6 +239,11 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
             *_setting_warnings(serving, used, release.engine, chosen.runtime),
         ),
     )
+
+
+def _year(entry: Entry[Any]) -> int:
+    """When something came out; 0 where nobody says."""
+    return int(entry.document.get("release_year") or 0)
 
 
 _kept = derived(most=_MOST_KEPT)(_resolved)

@@ -12,7 +12,7 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Precision, ServingSettings
 from service.core.elementwise import plain
 from service.core.engine_defaults import STARTED, UsageContext
-from service.core.engines import Engine, EngineRelease, release_of
+from service.core.engines import Engine, EngineRelease
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
 from service.core.left_open import LeftOpen
@@ -22,8 +22,8 @@ from service.estimation.requests import ServingRequest
 from service.estimation.software import preempts
 from service.estimation.starting import start_settings
 
-#: How long releases stay in use after others followed them [year].
-_YEARS_IN_USE = 2
+#: How long releases stay in use, or their figures in print, after others followed them [year].
+_YEARS_IN_USE = 3
 #: Smallest change of the memory, or of the room for caches, that is told of a choice [-].
 _WORTH_TELLING = 0.02
 _RELEASE, _USAGE = ("engine_version",), ("usage_context",)
@@ -47,6 +47,7 @@ def left_open(
     overheads: RuntimeOverheads,
     snapshot: CatalogSnapshot,
     arrivals: str | None = None,
+    since_year: int = 0,
 ) -> tuple[LeftOpen, ...]:
     """Choices of a deployment that a request says nothing of, with what else people make of them.
 
@@ -62,8 +63,11 @@ def left_open(
         The catalog, whose engines state their generations.
     arrivals
         How requests come, as of the workload.
+    since_year
+        When model and accelerator came out, which no earlier release runs; 0 if nobody knows.
     """
     engine = snapshot.engines[release.engine].value
+    since = max(_in_use_since(snapshot), str(since_year))
 
     def started(generation: str | None, usage: UsageContext) -> _Outcome:
         other = EngineRelease(release.engine, generation)
@@ -86,7 +90,7 @@ def left_open(
     found = {
         _RELEASE: [
             started(generation, serving.usage_context)
-            for generation in _also_in_use(asked, release, engine, precision, snapshot)
+            for generation in _also_in_use(asked, release, engine, precision, since)
         ],
         _USAGE: [started(release.generation, _OTHER_USAGE[serving.usage_context])]
         if asked.usage_context is None and arrivals is None
@@ -105,12 +109,14 @@ def _also_in_use(
     release: EngineRelease,
     engine: Engine,
     precision: Precision,
-    snapshot: CatalogSnapshot,
+    since: str,
 ) -> Iterator[str]:
-    """Generations beside the one that stands for an engine whose version nobody tells."""
-    if asked.engine_version is not None or _is_named(asked.engine, engine):
+    """Generations beside the one that stands for an engine whose version nobody tells.
+
+    Those that others followed before a day are not in use, ``since`` in ISO 8601.
+    """
+    if asked.engine_version is not None or engine.named(asked.engine or "") is not None:
         return
-    since = _in_use_since(snapshot)
     for one in engine.generations:
         until = engine.superseded(one.id)
         in_use = until is None or until > since
@@ -120,19 +126,6 @@ def _also_in_use(
             and engine.reads(precision.weights.listed_id, one.id)
         ):
             yield one.id
-
-
-def _is_named(reference: str | None, engine: Engine) -> bool:
-    """Whether a name of an engine says its generation, too."""
-    if reference is None or not engine.generations:
-        return False
-    oldest = engine.generations[0].id
-    return release_of(engine, None, reference) != release_of(engine, None) or any(
-        reference.casefold() == name.casefold()
-        for one in engine.generations
-        for name in one.names
-        if one.id != oldest
-    )
 
 
 @derived()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 
 from service.core.architecture.tensors import TensorClass
@@ -39,7 +39,7 @@ from service.core.memory.inference.growth import (
     sequences_that_fit,
     step_tokens,
 )
-from service.core.memory.inference.otherwise import reaching, spread_parts
+from service.core.memory.inference.otherwise import reaching
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
     Stretch,
@@ -267,37 +267,6 @@ class InferenceMemory:
     def deciding_stretch(self) -> Stretch:
         """The room that decides how long sequences can be."""
         return deciding_stretch(self)
-
-
-def over_choices(
-    memory: InferenceMemory, left_open: Iterable[LeftOpen], overheads: RuntimeOverheads
-) -> InferenceMemory:
-    """Memory whose intervals reach over what it is by other outcomes of choices.
-
-    Parameters
-    ----------
-    memory
-        What it is by what most people mean.
-    left_open
-        The choices.
-    overheads
-        Measured runtime memory by engine.
-    """
-    others = {
-        choice: tuple(
-            inference_memory(
-                memory.deployment,
-                memory.workload,
-                replace(memory.serving, **dict(other)),
-                overheads,
-            )
-            for other in choice.others
-        )
-        for choice in left_open
-    }
-    if not others:
-        return memory
-    return replace(memory, usual=memory, otherwise=others, **spread_parts(memory, others.values()))
 
 
 def inference_memory(
