@@ -251,6 +251,10 @@ class Engine:
         own = (one.constants_of for one in self.generations if one.id == generation)
         return release_key(self.id, next(own, None) or generation)
 
+    def named(self, reference: str) -> Generation | None:
+        """The generation that a name of the engine says, too; None if it says none."""
+        return next((one for one in self.generations if _folded(reference) in _names(one)), None)
+
     def superseded(self, generation: str | None) -> str | None:
         """When the generation after one began; None of the newest, and without any."""
         for one, after in pairwise(self.generations):
@@ -359,7 +363,7 @@ def release_of(
     UnknownVersion
         If the text means no release, or another generation than the engine's name.
     """
-    by_name = next((one for one in engine.generations if _folded(named) in _names(one)), None)
+    by_name = engine.named(named)
     text = (version or "").strip()
     if _folded(text) in _NEWEST:
         newest = engine.newest_reading(weights_formats)
@@ -370,11 +374,6 @@ def release_of(
     if by_name is not None and found.generation != by_name.id:
         raise UnknownVersion(f"{named!r:.60} is {by_name.id}, not {found.generation}")
     return found
-
-
-def names_release(engine: Engine, named: str | None) -> bool:
-    """Whether a name of an engine says one of its generations at once."""
-    return named is not None and any(_folded(named) in _names(one) for one in engine.generations)
 
 
 def class_of_unknown(name: str, weights_format: str | None, workload: EngineWorkload) -> str:

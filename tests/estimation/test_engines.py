@@ -67,9 +67,17 @@ def test_a_release_has_the_figures_of_its_engine_where_it_has_none_of_its_own(pa
     older = memory.of("vllm@before-0.6")
     assert older.bytes_per_logit == memory.of("vllm").bytes_per_logit
     assert memory.of("transformers@before-4.36").cache_copies == 2.0
-    repeated = {"before-4.36": True, "shared-cache": True, "grouped-heads": False}
+    repeated = {
+        "before-4.36": True,
+        "shared-cache": True,
+        "last-logits": True,
+        "grouped-heads": False,
+    }
     for generation, repeats in repeated.items():
         assert memory.of(f"transformers@{generation}").repeats_heads is repeats
+    whole = {"shared-cache": True, "last-logits": False, "grouped-heads": False}
+    for generation, of_every_token in whole.items():
+        assert memory.of(f"transformers@{generation}").whole_prompt_logits is of_every_token
     assert not memory.of("autoawq").regrows_cache
     a100 = packaged_snapshot.find("accelerators", "a100-80gb").value
     found = calibration(packaged_snapshot, "transformers@before-4.36", a100)
@@ -136,7 +144,8 @@ def test_an_engine_that_was_not_measured_on_a_family_takes_what_others_measured_
         ("vLLM before 0.6", None, "before-0.6"),
         ("vllm-before-0.6", "0.4", "before-0.6"),
         ("transformers-before-4.36", None, "before-4.36"),
-        ("transformers", "4.53.3", "shared-cache"),
+        ("transformers", "4.44.2", "shared-cache"),
+        ("transformers", "4.53.3", "last-logits"),
         ("transformers", "4.54", "grouped-heads"),
         ("llama.cpp", "b4000", "2024"),
         ("llama.cpp", "7847", "2025"),

@@ -22,7 +22,8 @@ from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
 from service.core.interval import Z_90, Interval, exact, independent_sum, quotient, scale
 from service.core.lightweight import lightweight
-from service.core.memory.inference.memory import InferenceMemory, inference_memory, over_choices
+from service.core.memory.inference.choices import over_choices
+from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tier_costs import tiers_embodied_kgco2e, tiers_power_w
 from service.core.memory.inference.tier_room import RoomWithTiers

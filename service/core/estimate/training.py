@@ -127,7 +127,9 @@ def reaching(
         for name, setups in others.items()
     }
     otherwise = {**speed.otherwise, **found}
-    usual, faster, slower = speed.step.step_s, 0.0, 0.0
+    usual = speed.step.step_s
+    faster: Number = 0.0
+    slower: Number = 0.0
     for times in otherwise.values():
         faster = faster + log(reduce(minimum, times, usual) / usual) ** 2
         slower = slower + log(reduce(maximum, times, usual) / usual) ** 2

@@ -9,55 +9,55 @@ from typing import Any
 from service.core.elementwise import Number, maximum, minimum, sqrt
 from service.core.interval import Interval
 
+#: Sizes of a training run that depend on such choices.
+SIZES_OF_TRAINING = (
+    *("weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes"),
+    *("update_bytes", "communication_bytes", "libraries_bytes", "unallocated_bytes"),
+    *("runtime_bytes", "total_bytes", "without_optimizer_bytes"),
+)
+
 
 def spread_sizes(
-    memory: Any, others: Iterable[Sequence[Any]], names: Iterable[str], *, signed: bool = False
+    memory: Any, others: Iterable[Sequence[Any]], names: Iterable[str]
 ) -> dict[str, Any]:
-    """Named sizes of a memory over those of the same deployment otherwise [B].
-
-    ``signed`` ones may be below zero, as room that is missing is.
-    """
+    """Named sizes of a memory over those of the same deployment otherwise [B]."""
     found = list(others)
     return {
         name: spread_over(
             getattr(memory, name),
-            [[getattr(one, name).value for one in outcomes] for outcomes in found],
-            signed=signed,
+            [[getattr(one, name) for one in outcomes] for outcomes in found],
         )
         for name in names
     }
 
 
-def spread_over(
-    figure: Interval, others: Sequence[Sequence[Number]], *, signed: bool = False
-) -> Interval:
-    """A size or count whose interval reaches over its values under other outcomes of choices.
+def spread_over(figure: Interval, others: Sequence[Sequence[Interval]]) -> Interval:
+    """A size or count whose interval reaches over those under other outcomes of choices.
 
-    Choices are independent of each other and of what is uncertain anyway: how far the furthest
-    outcome of each lies off adds in quadrature, on its own side. The value stays that of what most
-    people mean.
+    Choices are independent of each other: how far the furthest end of each lies beyond the interval
+    adds in quadrature, on its own side. The value stays that of what most people mean.
 
     Parameters
     ----------
     figure
         The figure by what most people mean.
     others
-        Its value under every other outcome, by choice, in its unit.
-    signed
-        Whether it may be below zero, which sizes and counts never are.
+        The same under every other outcome, by choice, in its unit.
     """
-    value = figure.value
     below: Number = 0.0
     above: Number = 0.0
+    # Choices together leave nothing below zero where none of them does by itself.
+    floor: Number = 0.0
     for outcomes in others:
-        below = below + (value - reduce(minimum, outcomes, value)) ** 2
-        above = above + (reduce(maximum, outcomes, value) - value) ** 2
+        lowest = reduce(minimum, (one.low for one in outcomes), figure.low)
+        highest = reduce(maximum, (one.high for one in outcomes), figure.high)
+        floor = minimum(floor, lowest)
+        below = below + (figure.low - lowest) ** 2
+        above = above + (highest - figure.high) ** 2
     if not others or (_is_nothing(below) and _is_nothing(above)):
         return figure
-    low = value - sqrt((value - figure.low) ** 2 + below)
-    if not signed:
-        low = maximum(low, 0.0)
-    return Interval(value, low, value + sqrt((figure.high - value) ** 2 + above))
+    low = maximum(figure.low - sqrt(below), floor)
+    return Interval(figure.value, low, figure.high + sqrt(above))
 
 
 def _is_nothing(squared: Number) -> bool:

@@ -19,7 +19,7 @@ from service.core.backends import also_usual_backends
 from service.core.deployment import Accelerator, ServingSettings
 from service.core.elementwise import Number, maximum, minimum, plain
 from service.core.engine_defaults import UsageContext
-from service.core.engines import Engine, EngineRelease, names_release
+from service.core.engines import Engine, EngineRelease
 from service.core.estimate.inference import InferenceEstimate
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
@@ -97,7 +97,9 @@ def other_servings(
     ``usage`` is what the request is taken to mean, None where the load tells it.
     """
     stated = {"engine": engine.id, "engine_version": release.generation}
-    if asked.engine_version is None and not names_release(engine, asked.engine):
+    if asked.engine_version is None and (
+        asked.engine is None or engine.named(asked.engine) is None
+    ):
         for id_ in engine.in_use_after(_day(model, accelerator, snapshot)):
             if id_ == release.generation:
                 break
@@ -216,10 +218,11 @@ def _speed_told(
                     f"{_name(other)} {text.format(another * 1e3)}"
                 )
     if message:
+        what = "release" if setting == "engine_version" else "backend"
         yield EstimateWarning(
             "speed_left_open",
-            f"it is not stated {_CHOICES[setting]} ({open_.engine_name}): {message}. The ranges "
-            "hold both; state it to narrow them",
+            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges reach over both; "
+            f"state the {what} to narrow them",
             about=f"serving.{setting}",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 
 from service.core.architecture.tensors import TensorClass
@@ -38,7 +38,7 @@ from service.core.memory.inference.growth import (
     sequences_that_fit,
     step_tokens,
 )
-from service.core.memory.inference.otherwise import reaching, spread_parts
+from service.core.memory.inference.otherwise import reaching
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
     Stretch,
@@ -266,31 +266,6 @@ class InferenceMemory:
     def deciding_stretch(self) -> Stretch:
         """The room that decides how long sequences can be."""
         return deciding_stretch(self)
-
-
-def over_choices(
-    memory: InferenceMemory,
-    others: Mapping[str, Iterable[tuple[ServingSettings, RuntimeOverheads]]],
-) -> InferenceMemory:
-    """Memory whose intervals reach over what it is by other outcomes of choices.
-
-    Parameters
-    ----------
-    memory
-        What it is by what most people mean.
-    others
-        By setting, how engines serve by its other outcomes, with their measured runtime memory.
-    """
-    found = {
-        setting: tuple(
-            inference_memory(memory.deployment, memory.workload, serving, overheads)
-            for serving, overheads in outcomes
-        )
-        for setting, outcomes in others.items()
-    }
-    if not found:
-        return memory
-    return replace(memory, usual=memory, otherwise=found, **spread_parts(memory, found.values()))
 
 
 def inference_memory(

@@ -32,7 +32,7 @@ from service.core.interval import (
 )
 from service.core.lightweight import lightweight
 from service.core.memory.fullest import fullest
-from service.core.memory.otherwise import spread_over, spread_sizes
+from service.core.memory.otherwise import SIZES_OF_TRAINING, spread_over, spread_sizes
 from service.core.memory.training.activations import (
     LayerSavings,
     kept_by_layers,
@@ -64,12 +64,6 @@ from service.core.memory.training.state import StageState, stage_state
 
 #: Layers whose activations stay while others are offloaded: the one in use and the one on its way.
 _RESIDENT_LAYERS = 2.0
-#: Sizes that depend on choices left open.
-_SIZES = (
-    *("weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes"),
-    *("update_bytes", "communication_bytes", "libraries_bytes", "unallocated_bytes"),
-    *("runtime_bytes", "total_bytes", "without_optimizer_bytes"),
-)
 
 
 @lightweight
@@ -189,9 +183,7 @@ class TrainingMemory:
             reduce(minimum, (each.low for each in sizes)),
             reduce(minimum, (each.high for each in sizes)),
         )
-        others = [
-            [one.max_micro_batch_size.value for one in found] for found in self.otherwise.values()
-        ]
+        others = [[one.max_micro_batch_size for one in found] for found in self.otherwise.values()]
         found = spread_over(most, others)
         return Interval(found.value, floor(found.low), floor(found.high))
 
@@ -265,7 +257,7 @@ def training_memory(
     }
     if not others:
         return found
-    spread = spread_sizes(found, others.values(), _SIZES)
+    spread = spread_sizes(found, others.values(), SIZES_OF_TRAINING)
     room = _headroom(found.usable_bytes, spread["total_bytes"])
     return replace(found, otherwise=others, headroom_bytes=room, **spread)
 

@@ -1,0 +1,86 @@
+"""What ranges of serving memory make of settings that a request leaves open."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.core.memory.inference.memory import InferenceMemory
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.requests import DeploymentRequest
+from service.estimation.resolution import Problems
+
+_TOLD = {"engine_version": "0.8.5", "usage_context": "server"}
+
+
+def computed(snapshot, model="meta-llama/Llama-3.1-8B", workload=None, **serving):
+    request = DeploymentRequest.model_validate(
+        {
+            "model": model,
+            "accelerator": "nvidia-l40s-48gb",
+            "serving": serving,
+            "workload": workload or {},
+        }
+    )
+    return compute_deployment(resolve_deployment(request, snapshot, Problems()))
+
+
+def names(memory: InferenceMemory) -> set[str]:
+    return set(memory.otherwise)
+
+
+def told_of(found) -> set[str | None]:
+    return {one.about for one in found.warnings if one.code == "left_open"}
+
+
+def generations(memory: InferenceMemory) -> set[str]:
+    return {one.serving.engine_generation for one in memory.otherwise["engine_version"]}
+
+
+def test_ranges_reach_over_releases_in_use_and_keep_their_values(packaged_snapshot):
+    bare = computed(packaged_snapshot, engine="vllm")
+    newest = bare.memory.usual
+    assert newest is not None
+    assert names(bare.memory) == {"engine_version", "usage_context"}
+    older = computed(packaged_snapshot, engine="vllm", **_TOLD).memory
+    for name in ("activations_bytes", "total_bytes", "kv_cache_budget_bytes", "max_concurrency"):
+        reached, usual, other = (getattr(one, name) for one in (bare.memory, newest, older))
+        assert reached.value == usual.value
+        assert reached.low <= min(usual.low, other.low)
+        assert reached.high >= max(usual.high, other.high)
+    assert bare.memory.activations_bytes.high > newest.activations_bytes.high
+    assert bare.memory.kv_cache_budget_bytes.low < newest.kv_cache_budget_bytes.low
+    assert told_of(bare) == {"serving.engine_version", "serving.usage_context"}
+
+
+@pytest.mark.parametrize(
+    ("serving", "open_"),
+    [
+        (_TOLD, set()),
+        ({"engine_version": "0.8.5"}, {"usage_context"}),
+        ({"usage_context": "server"}, {"engine_version"}),
+        ({**_TOLD, "engine": "vllm-before-0.6", "engine_version": None}, set()),
+    ],
+)
+def test_what_a_request_says_is_not_left_open(packaged_snapshot, serving, open_):
+    found = computed(packaged_snapshot, **({"engine": "vllm"} | serving))
+    assert names(found.memory) == open_
+    assert told_of(found) <= {f"serving.{name}" for name in open_}
+
+
+def test_how_requests_come_says_how_the_engine_is_used(packaged_snapshot):
+    found = computed(packaged_snapshot, workload={"arrivals": "at_once"}, engine="vllm")
+    assert "usage_context" not in names(found.memory)
+
+
+def test_releases_older_than_a_model_do_not_run_it(packaged_snapshot):
+    of_2023 = computed(packaged_snapshot, "meta-llama/Llama-2-7b-hf", engine="transformers")
+    of_2024 = computed(packaged_snapshot, "Qwen/Qwen2.5-7B", engine="transformers")
+    assert "shared-cache" in generations(of_2023.memory)
+    assert "before-4.36" not in generations(of_2024.memory)
+    assert "shared-cache" in generations(of_2024.memory)
+
+
+def test_an_engine_of_one_generation_leaves_nothing_open(packaged_snapshot):
+    found = computed(packaged_snapshot, engine="ollama")
+    assert found.memory.usual is None
+    assert found.memory.total_bytes.low < found.memory.total_bytes.high
