@@ -68,6 +68,7 @@ _KNOWN = (
     *("widened_from_rows", "rereads_heads", "rereads_by_sequence"),
     *("weight_only", "unrouted_below_bits"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
+    "schedules_ahead",
     *(
         "loops_experts",
         "multiplies_integers",

@@ -48,6 +48,7 @@ from service.core.performance.release_kernels import (
     widened_from_rows,
 )
 from service.core.performance.samplers import sampling_ratio
+from service.core.performance.scheduling import schedules_ahead
 from service.core.performance.spread import NO_WIDENING
 from service.core.platform import PowerNeeds
 from service.estimation.levels import (
@@ -208,6 +209,7 @@ def _calibration(
     figures["weight_only"] = exact(is_weight_only(like))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))
     figures["sampling_ratio"] = exact(sampling_ratio(release, family))
+    figures["schedules_ahead"] = exact(schedules_ahead(release))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:

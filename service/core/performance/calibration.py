@@ -131,7 +131,8 @@ class EngineOverhead:
     states of ``stepwise_state_models`` are carried on operation by operation. One that
     ``multiplies_integers`` quantises activations to meet weights in few bits as integers of 8. On
     up to ``replayed_accelerators`` a step with one token is a graph, in which a layer takes
-    ``replayed_ratio`` of what an accelerator server takes to issue its kernels.
+    ``replayed_ratio`` of what an accelerator server takes to issue its kernels. One that
+    ``schedules_ahead`` spends ``step_s`` and ``sequence_s`` beside the accelerator.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -164,6 +165,7 @@ class EngineOverhead:
     unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
     sampled_bytes: float = field(default=0.0, metadata=FIGURE)
     sampling_ratio: float = field(default=1.0, metadata=ALIKE)
+    schedules_ahead: bool = field(default=False, metadata=ALIKE)
     told_s: float = field(default=0.0, metadata=FIGURE)
     backend_layer_ratio: float = field(default=1.0, metadata=FIGURE)
     unpacking_operations: float = field(default=0.0, metadata=FIGURE)

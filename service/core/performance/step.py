@@ -74,8 +74,9 @@ class RankSteps:
 
     ``by_token`` and ``by_sequence`` are what products cost with a row for each, of ``sizes``;
     ``experts`` are those with a row for each choice of a token. A token takes ``token_flops`` and
-    ``message.byte_s``; ``overhead_s``, with ``narrowing_s`` in it, and ``sequence_s`` are the
-    engine's, which ``launch_bound`` ones spend beside the work. Kernels of steps with prompts take
+    ``message.byte_s``; ``overhead_s``, with ``narrowing_s`` in it, ``step_s`` and ``sequence_s``
+    are the engine's, which ``launch_bound`` ones spend beside the work; the latter two are also
+    spent beside it where it ``schedules_ahead``. Kernels of steps with prompts take
     ``issued_s`` to be issued, beside the work and in place of the ``layers_s`` that the overhead
     has of graphs. Products of experts take ``prompt_product_s`` each in them, and tiles of their
     own where there are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all
@@ -102,7 +103,9 @@ class RankSteps:
     message: Message
     overhead_s: Number
     narrowing_s: Number
+    step_s: Number
     sequence_s: Number
+    schedules_ahead: bool
     sequence_bytes: Number
     told_s: Number
     layers_s: Number
@@ -209,7 +212,11 @@ class RankSteps:
             compute_bound_s + (memory_s - beside_s) + self.exposed_ratio * (compute_s - longer_s)
         )
         interconnect_s = self.message.fixed_s + self.message.byte_s * tokens
-        overhead_s = self.overhead_s + self.sequence_s * sequences
+        overhead_s, scheduling_s = self.overhead_s, self.step_s + self.sequence_s * sequences
+        if self.schedules_ahead:
+            # The next step is made ready meanwhile: only the excess is seen.
+            scheduling_s = maximum(scheduling_s - work_s - interconnect_s - overhead_s, 0.0)
+        overhead_s = overhead_s + scheduling_s
         if not is_nothing(self.replaying_s):
             overhead_s = overhead_s - self.replaying_s * (tokens <= 1.0)
         if self.launch_bound:
@@ -332,13 +339,15 @@ def _rank_steps(
         bytes_per_s=streamed_per_s,
         token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=_token_message(work, accelerator, parallelism, calibration),
-        overhead_s=(engine.step_s + engine.served_s + engine.ranks_s * (parallelism.tensor - 1.0))
+        overhead_s=(engine.served_s + engine.ranks_s * (parallelism.tensor - 1.0))
         * engine.waited_ratio
         + layers_s
         + engine.expert_s * (0.0 if on_host else looped_experts(work, engine))
         + narrowing_s,
         narrowing_s=narrowing_s,
+        step_s=engine.step_s * engine.waited_ratio,
         sequence_s=engine.sequence_s * engine.waited_ratio,
+        schedules_ahead=engine.schedules_ahead,
         sequence_bytes=work.state_bytes_per_sequence
         + engine.sampled_bytes * engine.sampling_ratio * work.chosen_from,
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,

@@ -1,0 +1,41 @@
+"""Schedules of the next step, made between steps or while the accelerator computes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from service.core.deployment import Parallelism
+from service.core.performance.scheduling import schedules_ahead
+from service.core.performance.step import rank_steps
+from service.core.performance.steps import StepLoad
+from service.core.performance.work import rank_work
+from tests.core.deployments import CALIBRATION, H100, deployment
+
+
+def decoding(*, ahead: bool, step_s: float, sequence_s: float, sequences: float = 64.0):
+    engine = replace(
+        CALIBRATION.engine, step_s=step_s, sequence_s=sequence_s, schedules_ahead=ahead
+    )
+    one = deployment()
+    work = rank_work(one.architecture, one.precision, Parallelism())
+    steps = rank_steps(work, H100, Parallelism(), replace(CALIBRATION, engine=engine))
+    return steps.time(StepLoad(0.0, 0.0, 0.0, sequences, 1000.0))
+
+
+def test_a_schedule_made_ahead_is_seen_only_where_it_takes_longer_than_the_step():
+    without = decoding(ahead=False, step_s=0.0, sequence_s=0.0)
+    between = decoding(ahead=False, step_s=1e-3, sequence_s=2e-5)
+    assert between.total_s == pytest.approx(without.total_s + 1e-3 + 64.0 * 2e-5)
+    # Hidden as long as the step takes longer.
+    hidden = decoding(ahead=True, step_s=1e-3, sequence_s=2e-5)
+    assert hidden.total_s == pytest.approx(without.total_s)
+    # A host that takes longer than the accelerator sets the pace.
+    slow = decoding(ahead=True, step_s=1.0, sequence_s=2e-5)
+    assert slow.total_s == pytest.approx(1.0 + 64.0 * 2e-5)
+
+
+def test_later_releases_schedule_ahead():
+    assert schedules_ahead("vllm@0.17")
+    assert not schedules_ahead("vllm@v1")
