@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Deployment
@@ -23,6 +22,8 @@ CALIBRATIONS = "memory-training/"
 #: 4-bit formats of bitsandbytes, whose layers put out what they take in.
 _BNB_4_BITS = frozenset({"bnb-nf4", "bnb-nf4-single-quant"})
 _WIDE_BITS = 32.0
+#: More elements than any rank updates.
+_ALL_ELEMENTS = 1e12
 
 
 @lru_cache(maxsize=64)
@@ -133,7 +134,7 @@ class FrameworkRuntime:
 
     @computed_once
     def _flat(self) -> FrameworkRuntime:
-        return replace(self, flat_step=True, step_elements=inf)
+        return replace(self, flat_step=True, step_elements=_ALL_ELEMENTS)
 
     @computed_once
     def expanding(self) -> FrameworkRuntime:
