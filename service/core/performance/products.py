@@ -105,7 +105,21 @@ class ExpertProducts:
         return self.size.row_flops * self.sharing_replicas * copies
 
     def load(self, tokens: Number) -> tuple[Number, Number]:
-        """Copies of experts that are read, and rows of their products [-]."""
+        """Copies of experts that are read, and rows of their products, of the busiest rank [-]."""
+        read, rows = self.mean_load(tokens)
+        if self.unrouted or not self.busiest_ratio:
+            return read, rows
+        # All ranks wait for the one whose experts were chosen most.
+        item = self.size.item
+        left_out_ratio = maximum(1.0 - read / item.copies, 0.0)
+        busiest = read + self.busiest_ratio * sqrt(read * left_out_ratio)
+        elsewhere = 1.0 - item.copies / item.experts
+        uneven = self.uneven_ratio * self.uneven_ratio * rows / item.copies
+        rows = rows + self.busiest_ratio * sqrt(rows * elsewhere * (1.0 + uneven))
+        return minimum(busiest, item.copies), rows
+
+    def mean_load(self, tokens: Number) -> tuple[Number, Number]:
+        """Copies of experts that are read, and rows of their products, of the average rank [-]."""
         item = self.size.item
         tokens = tokens * self.sharing_replicas
         if self.unrouted:
@@ -114,16 +128,7 @@ class ExpertProducts:
         read_ratio: Number = 1.0
         if chosen < 1.0:
             read_ratio = 1.0 - exp(-self._met(tokens, -log1p(-chosen)))
-        read = item.copies * read_ratio
-        rows = tokens * item.copies_per_token
-        if self.busiest_ratio:
-            # All ranks wait for the one whose experts were chosen most.
-            busiest = read + self.busiest_ratio * sqrt(read * (1.0 - read_ratio))
-            read = minimum(busiest, item.copies)
-            elsewhere = 1.0 - item.copies / item.experts
-            uneven = self.uneven_ratio * self.uneven_ratio * rows / item.copies
-            rows = rows + self.busiest_ratio * sqrt(rows * elsewhere * (1.0 + uneven))
-        return read, rows
+        return item.copies * read_ratio, tokens * item.copies_per_token
 
     def _met(self, tokens: Number, once: Number) -> Number:
         """Negative logarithm of the share of experts that no token chose.

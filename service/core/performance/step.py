@@ -172,19 +172,25 @@ class RankSteps:
         # Products of experts that are issued one by one.
         apart_s: Number = 0.0
         host_s: Number = 0.0
+        # What the rank whose experts were chosen most does beyond the average one.
+        uneven_s: Number = 0.0
+        uneven_compute_s: Number = 0.0
+        uneven_bytes: Number = 0.0
         for expert in self.experts:
             read, rows = expert.load(tokens)
-            padded_row_s, weights_s, row_s, _ = expert.cost
-            padded = padded_rows(rows, read, self.tile_rows)
-            if self.whole_expert_tiles:
-                tiled: Truth = tokens > _VECTOR_ROWS
-                padded = padded + (rows + read * self.tile_rows - padded) * tiled
-            operators.append((padded_row_s * padded, weights_s * read + row_s * rows))
+            operators.append(self._of_experts(expert, tokens, read, rows))
             if self.experts_on_host:
                 host_s = host_s + maximum(*operators[-1])
                 continue
             size = expert.size
             memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * rows)
+            if expert.busiest_ratio:
+                mean_read, mean_rows = expert.mean_load(tokens)
+                mean = self._of_experts(expert, tokens, mean_read, mean_rows)
+                uneven_s = uneven_s + maximum(*operators[-1]) - maximum(*mean)
+                uneven_compute_s = uneven_compute_s + operators[-1][0] - mean[0]
+                uneven_bytes = uneven_bytes + size.weights_bytes * (read - mean_read)
+                uneven_bytes = uneven_bytes + size.row_bytes * (rows - mean_rows)
             apart_s = apart_s + self.prompt_product_s * size.item.calls * read
         for layer, pair_s, token_s, token_bytes, scores_s, scores_bytes in self.attention:
             pairs, read = attended(layer, load, self.context_ranks, self.fused, self.bucket_ratio)
@@ -245,7 +251,21 @@ class RankSteps:
             memory_bytes=memory_bytes,
             narrowing_s=self.narrowing_s,
             host_s=host_s,
+            uneven_s=uneven_s,
+            uneven_compute_s=uneven_compute_s,
+            uneven_bytes=uneven_bytes,
         )
+
+    def _of_experts(
+        self, expert: ExpertProducts, tokens: Number, read: Number, rows: Number
+    ) -> tuple[Number, Number]:
+        """Compute and memory time of products of experts, by what is read and multiplied [s]."""
+        padded_row_s, weights_s, row_s, _ = expert.cost
+        padded = padded_rows(rows, read, self.tile_rows)
+        if self.whole_expert_tiles:
+            tiled: Truth = tokens > _VECTOR_ROWS
+            padded = padded + (rows + read * self.tile_rows - padded) * tiled
+        return padded_row_s * padded, weights_s * read + row_s * rows
 
 
 def rank_steps(

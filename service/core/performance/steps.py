@@ -48,6 +48,10 @@ class StepTime:
     whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top. Kernels that
     narrow activations for experts take up to ``narrowing_s`` of the overhead. Processors of the
     host compute experts in ``host_s`` of the work. ``flops`` and ``memory_bytes`` are per rank.
+
+    Where experts are spread over ranks, time and bytes are those of the rank whose experts were
+    chosen most. The average rank computes ``uneven_s`` less, of which ``uneven_compute_s`` less
+    arithmetic, moves ``uneven_bytes`` less, and waits.
     """
 
     total_s: Number
@@ -60,12 +64,25 @@ class StepTime:
     memory_bytes: Number
     narrowing_s: Number = 0.0
     host_s: Number = 0.0
+    uneven_s: Number = 0.0
+    uneven_compute_s: Number = 0.0
+    uneven_bytes: Number = 0.0
 
     @property
     def waiting_s(self) -> Number:
-        """Time in which no kernel computes: accelerators wait for hosts and for each other [s]."""
+        """Time in which the average rank computes nothing: it waits for hosts and others [s]."""
         own_s = maximum(self.overhead_s - self.narrowing_s, 0.0)
-        return self.interconnect_s + own_s + self.host_s
+        return self.interconnect_s + own_s + self.host_s + self.uneven_s
+
+    @property
+    def mean_compute_s(self) -> Number:
+        """What arithmetic of the average rank takes alone [s]."""
+        return self.compute_s - self.uneven_compute_s
+
+    @property
+    def mean_bytes(self) -> Number:
+        """Bytes to and from memory of the average rank [B]."""
+        return self.memory_bytes - self.uneven_bytes
 
     @property
     def shares(self) -> TimeShares:
@@ -109,4 +126,7 @@ class StepTime:
             memory_bytes=self.memory_bytes,
             narrowing_s=self.narrowing_s * ratio,
             host_s=self.host_s * ratio,
+            uneven_s=self.uneven_s * ratio,
+            uneven_compute_s=self.uneven_compute_s * ratio,
+            uneven_bytes=self.uneven_bytes,
         )

@@ -64,6 +64,35 @@ def test_ranks_wait_for_the_one_whose_experts_are_most_popular(popularity):
     assert rows == pytest.approx(highest, rel=0.05)
 
 
+@pytest.mark.parametrize("tokens", [1.0, 8.0, 512.0])
+def test_the_average_rank_does_its_share_of_the_work(tokens):
+    read, rows = routed(0.8, 8).mean_load(tokens)
+    all_read, all_rows = routed(0.8, 1).load(tokens)
+    assert read * 8.0 == pytest.approx(all_read)
+    assert rows * 8.0 == pytest.approx(all_rows)
+    busiest_read, busiest_rows = routed(0.8, 8).load(tokens)
+    assert busiest_read > read
+    assert busiest_rows > rows
+
+
+def test_ranks_that_wait_for_the_busiest_move_and_compute_less():
+    def step(expert):
+        chosen = deployment("mixtral-8x7b")
+        layout = Parallelism(tensor=8, expert=expert)
+        work = rank_work(chosen.architecture, chosen.precision, layout)
+        load = StepLoad(0.0, 0.0, 0.0, 4.0, 500.0)
+        return step_time(work, load, H100, layout, CALIBRATION)
+
+    split, spread = step(1), step(8)
+    assert (split.uneven_s, split.uneven_bytes, split.uneven_compute_s) == (0.0, 0.0, 0.0)
+    assert split.mean_bytes == split.memory_bytes
+    # Eight ranks hold an expert each, of which four tokens choose five or six.
+    assert spread.mean_bytes < 0.9 * spread.memory_bytes
+    assert spread.mean_compute_s < spread.compute_s
+    assert 0.0 < spread.uneven_s < spread.work_s
+    assert spread.waiting_s > spread.interconnect_s + spread.overhead_s
+
+
 def test_popular_experts_have_copies_where_ranks_are_of_several_machines():
     even, uneven = (routed(popularity, 16).load(4096.0)[1] for popularity in (0.0, 1.6))
     assert even < uneven < 1.1 * even

@@ -459,9 +459,7 @@ def _usage(
     prefills_per_s = state.requests_per_s * state.chunks
     steps_per_s = state.requests_per_s * later_tokens / maximum(state.decoding_sequences, 1e-9)
     flops_per_s = prefills_per_s * state.prefill.flops + steps_per_s * state.decode.flops
-    bytes_per_s = (
-        prefills_per_s * state.prefill.memory_bytes + steps_per_s * state.decode.memory_bytes
-    )
+    bytes_per_s = prefills_per_s * state.prefill.mean_bytes + steps_per_s * state.decode.mean_bytes
     reference = reference_flops_per_s(accelerator)
     busy_s = prefills_per_s * state.prefill.total_s, steps_per_s * state.decode.total_s
     whole_s = maximum(busy_s[0] + busy_s[1], 1e-12)
@@ -476,8 +474,8 @@ def _usage(
                 time_s / whole_s,
                 step.total_s,
                 step.waiting_s,
-                step.memory_bytes,
-                step.compute_s,
+                step.mean_bytes,
+                step.mean_compute_s,
                 reference,
             )
             for time_s, step in zip(busy_s, (state.prefill, state.decode), strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from service.core.elementwise import Number
 from service.core.performance.step import RankSteps
@@ -69,14 +69,4 @@ def _combined(check: StepTime, draft: StepTime | None, times: int, yielded: Numb
         total: Number = (getattr(check, name) + drafts) / yielded
         return total
 
-    return StepTime(
-        total_s=each("total_s"),
-        work_s=each("work_s"),
-        compute_s=each("compute_s"),
-        compute_bound_s=each("compute_bound_s"),
-        interconnect_s=each("interconnect_s"),
-        overhead_s=each("overhead_s"),
-        narrowing_s=each("narrowing_s"),
-        flops=each("flops"),
-        memory_bytes=each("memory_bytes"),
-    )
+    return StepTime(**{one.name: each(one.name) for one in fields(StepTime)})
