@@ -80,7 +80,7 @@ def resolve_engine(
         if workload in found.value.workloads:
             return found.value
         raise DocumentInvalid(
-            "", f"{workload} with {found.id} is not estimated, but with {', '.join(able())}"
+            "", f"{found.id} is not estimated for {workload}; these are: {', '.join(able())}"
         )
 
     known = problems.attempt(pointers[0], engine)
@@ -246,7 +246,7 @@ def check_reads(
         nearest = _nearest(_able(engine, hardware, release.generation), weights)
         problems.add(
             pointer,
-            f"{engine.name} has no kernels for {weights.listed_id}; the nearest it has are "
+            f"{engine.name} has no kernels for {weights.listed_id}; the nearest that it has: "
             f"{', '.join(nearest)}",
             nearest,
         )
@@ -265,7 +265,7 @@ def check_holds(
         nearest = _nearest(engine.caches.has, cache)
         problems.add(
             pointer,
-            f"{engine.name} holds no KV cache in {cache.id}; the nearest it has are "
+            f"{engine.name} holds no KV cache in {cache.id}; the nearest that it has: "
             f"{', '.join(nearest)}",
             nearest,
         )
