@@ -86,7 +86,7 @@ def resolve_engine(
         where = f" on {accelerator.name}" if accelerator is not None and others else ""
         named = ", ".join(others or able())
         raise DocumentInvalid(
-            "", f"{workload} with {found.id} is not estimated, but{where} with {named}"
+            "", f"{found.id} is not estimated for {workload}{where}; these are: {named}"
         )
 
     known = problems.attempt(pointers[0], engine)
@@ -255,7 +255,7 @@ def check_reads(
         nearest = _nearest(_able(engine, hardware, release.generation), weights)
         problems.add(
             pointer,
-            f"{engine.name} has no kernels for {weights.listed_id}; the nearest it has are "
+            f"{engine.name} has no kernels for {weights.listed_id}; the nearest that it has: "
             f"{', '.join(nearest)}",
             nearest,
         )
@@ -274,7 +274,7 @@ def check_holds(
         nearest = _nearest(engine.caches.has, cache)
         problems.add(
             pointer,
-            f"{engine.name} holds no KV cache in {cache.id}; the nearest it has are "
+            f"{engine.name} holds no KV cache in {cache.id}; the nearest that it has: "
             f"{', '.join(nearest)}",
             nearest,
         )

@@ -401,7 +401,7 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
         ("vlm", "did you mean vllm"),
         ("vlm", "? For inference there are autoawq, "),
         ("qqqqqqqqqqqqqqqqqq", "'; for inference there are autoawq, "),
-        ("torchtitan", "inference with torchtitan is not estimated, but with "),
+        ("torchtitan", "torchtitan is not estimated for inference; these are: "),
     ],
 )
 def test_what_serves_nothing_is_refused_with_what_does(packaged_snapshot, engine, detail):

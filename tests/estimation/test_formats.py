@@ -85,7 +85,7 @@ def test_a_format_without_kernels_is_refused_with_the_nearest(
 ):
     pointer, detail = refused(asked(engine=engine, weights=weights), packaged_snapshot)
     assert pointer == "/precision/weights"
-    assert f"has no kernels for {weights}; the nearest it has are" in detail
+    assert f"has no kernels for {weights}; the nearest that it has:" in detail
     assert nearest in detail
 
 
@@ -157,7 +157,7 @@ def test_a_cache_that_an_engine_does_not_hold_is_refused_with_the_nearest(
         inference_latency_answer(asked(engine=engine, kv_cache=cache), packaged_snapshot)
     [error] = [one for one in rejected.value.errors if "cache" in one.pointer]
     assert error.pointer == "/precision/kv_cache"
-    assert f"holds no KV cache in {cache}; the nearest it has are" in error.detail
+    assert f"holds no KV cache in {cache}; the nearest that it has:" in error.detail
     assert error.suggestions == nearest
 
 

@@ -56,6 +56,15 @@ def test_what_is_retrieved_takes_cache_and_time(whole, packaged_snapshot):
     assert stages(whole)["injection"]["seconds_s"]["value"] == pytest.approx(added)
 
 
+def test_context_is_added_to_the_deployment_and_load_that_serve_it(asked):
+    # Longer prompts leave room for fewer requests, and for fewer copies.
+    full = {"input_tokens": 2048, "output_tokens": 10, "concurrency": "max"}
+    machines = {"accelerator": "apple-m1-pro-32gb", "accelerator_count": 5}
+    answer = asked(model="BSC-LT/salamandra-2b", workload=full, **machines)
+    injected = stages(answer)["injection"]
+    assert all(injected[name]["value"] > 0.0 for name in ("seconds_s", "it_energy_wh", "gco2e"))
+
+
 def test_a_task_is_all_stages_and_a_year_all_tasks(whole):
     found = stages(whole)
     every = ("embedding", "search", "injection", "generation")

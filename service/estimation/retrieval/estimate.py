@@ -22,15 +22,22 @@ from service.estimation.answers import frame, grounds, known_figure, together
 from service.estimation.detail import WHOLE
 from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.filling import MOST
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.rejection import Rejected
-from service.estimation.requests import DeploymentRequest, LengthsRequest, WorkloadRequest
+from service.estimation.requests import (
+    DeploymentRequest,
+    LengthsRequest,
+    ParallelismRequest,
+    WorkloadRequest,
+)
 from service.estimation.resolution import Problems, resolve_model, resolve_precision
 from service.estimation.retrieval.answers import RetrievalAnswer, RetrievalStage, StageName
 from service.estimation.retrieval.requests import RetrievalRequest, VectorSearchRequest
 
 _JOULES_PER_WH = 3600.0
 _THOUSAND = 1000.0
+_WITHOUT_REMEDIES = WHOLE.without("remedies")
 #: Fields that a request to embed has of its own.
 _OF_EMBEDDING = ("/model", "/accelerator", "/precision")
 
@@ -64,8 +71,8 @@ def retrieval_answer(request: RetrievalRequest, snapshot: CatalogSnapshot) -> Re
     tier = _tier(request.search, snapshot, problems)
     problems.stop_if_any()
     tokens = request.retrieved_chunks * request.chunk_tokens
-    plain = inference_estimate(_generation(request, 0), snapshot, WHOLE.without("remedies"))
-    whole = inference_estimate(_generation(request, tokens), snapshot, WHOLE.without("remedies"))
+    whole = inference_estimate(_generation(request, tokens), snapshot, _WITHOUT_REMEDIES)
+    plain = inference_estimate(_without_context(request, whole), snapshot, _WITHOUT_REMEDIES)
     stages: dict[StageName, _Stage] = {}
     warnings: list[EstimateWarning] = []
     embedded: InferenceAnswer | None = None
@@ -139,10 +146,22 @@ def _generation(request: RetrievalRequest, injected_tokens: int) -> InferenceReq
     )
 
 
+def _without_context(request: RetrievalRequest, whole: InferenceAnswer) -> InferenceRequest:
+    """The same deployment and load without the tokens, where the request leaves them open."""
+    plain, told = _generation(request, 0), whole["deployment"]
+    if plain.parallelism is None and plain.serving.disaggregated is None:
+        laid_out = ParallelismRequest(**told["parallelism"])
+        plain = plain.model_copy(update={"parallelism": laid_out, "accelerator_count": None})
+    if plain.workload.concurrency == MOST:
+        load = plain.workload.model_copy(update={"concurrency": told["workload"]["concurrency"]})
+        plain = plain.model_copy(update={"workload": load})
+    return plain
+
+
 def _embedded(request: RetrievalRequest, snapshot: CatalogSnapshot) -> InferenceAnswer:
     """The estimate of embedding a question; what is wrong with it is told in its own fields."""
     try:
-        return inference_estimate(_embedding(request), snapshot, WHOLE.without("remedies"))
+        return inference_estimate(_embedding(request), snapshot, _WITHOUT_REMEDIES)
     except Rejected as rejected:
         raise Rejected(
             replace(error, pointer=f"/embedding{error.pointer}")

@@ -70,7 +70,8 @@ class InferenceMemory:
     ``shared_bytes`` what sequences share of it; a running one lacks ``growing_bytes`` of a whole
     one on average; ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences
     are held by a rank. ``peak_bytes`` are temporary tensors before what was measured, of the step
-    that ``shape`` tells, and ``images_bytes`` those while its images are encoded;
+    that ``shape`` tells, and ``images_bytes`` those while its images are encoded; ``steps`` and
+    ``sampled`` are tokens of a step and sequences sampled at once over the sequences that run;
     ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the
     runtime memory. ``tokens`` are those that a sequence's caches have room for. ``stages`` are all
     that can be the fullest, if there are several: any of them may decide what fits. Where choices
@@ -99,6 +100,8 @@ class InferenceMemory:
     growing_bytes: Number
     prefill_bytes: Number
     shape: StepShape
+    steps: Ramp
+    sampled: Ramp
     tokens: Number
     concurrency_per_replica: Number
     peak_bytes: Number
@@ -226,16 +229,6 @@ class InferenceMemory:
         return context_limit(self.deployment, self.serving)
 
     @property
-    def steps(self) -> Ramp:
-        """Tokens of a step over the sequences that run [token]."""
-        return step_tokens(self.engine, self.serving, self.workload.input_tokens)
-
-    @property
-    def sampled(self) -> Ramp:
-        """Sequences sampled at once over those that run [-]."""
-        return sampled_sequences(self.engine, self.serving.max_running_sequences)
-
-    @property
     def draft_sequence_bytes(self) -> Number:
         """A sequence's cache of the draft model [B]."""
         draft = _draft_plan(self.engine, self.serving, self.deployment.parallelism)
@@ -305,7 +298,10 @@ def _on_stage(
     )
     concurrency_per_replica = ceil(workload.concurrency / parallelism.data)
 
-    shape = _step_shape(plan, engine, workload, serving, concurrency_per_replica)
+    steps = step_tokens(engine, serving, workload.input_tokens)
+    sampled = sampled_sequences(engine, serving.max_running_sequences)
+    at_once = steps.at(concurrency_per_replica), sampled.at(concurrency_per_replica)
+    shape = _step_shape(plan, engine, workload, serving, *at_once)
     peak = step_peak_bytes(plan.peak, shape)
     images = images_peak_bytes(plan.peak, shape)
     activations = engine.activations(peak, images)
@@ -378,6 +374,8 @@ def _on_stage(
         growing_bytes=growing,
         prefill_bytes=prefill,
         shape=shape,
+        steps=steps,
+        sampled=sampled,
         tokens=tokens,
         concurrency_per_replica=concurrency_per_replica,
         peak_bytes=peak,
@@ -395,12 +393,11 @@ def _step_shape(
     engine: EngineRuntime,
     workload: InferenceWorkload,
     serving: ServingSettings,
-    concurrency: Number,
+    at_once: Number,
+    sampled: Number,
 ) -> StepShape:
-    """What a step computes at its worst."""
+    """What a step of so many tokens computes at its worst, sampling so many sequences."""
     peak, weights = plan.peak, plan.weights
-    at_once = step_tokens(engine, serving, workload.input_tokens).at(concurrency)
-    sampled = sampled_sequences(engine, serving.max_running_sequences).at(concurrency)
     tokens = workload.input_tokens + workload.output_tokens
     images: Number = 0.0
     if engine.profiles_images and peak.image_bytes:
