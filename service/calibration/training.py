@@ -40,6 +40,7 @@ _HARDWARE = (Level("vendor", 0.10), Level("family", 0.20))
 _JOULES = (Level("vendor", 0.05), Level("family", 0.10))
 _ATTENTION = (Level("family", 0.12), Level("kernels", 0.15))
 _FRAMEWORKS = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.12))
+#: Releases differ most in which elementwise kernels they fuse.
 _PASSES = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.20))
 _LINKS = (Level("link", 0.20),)
 

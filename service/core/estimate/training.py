@@ -48,7 +48,7 @@ class TrainingSpeed:
     """A training run's speed, with its intervals.
 
     ``settled_step_s`` is the time of a step with the spread that its calibration gives; ``step_s``
-    reaches over choices that nobody told besides. ``otherwise`` has the times in which the same
+    reaches over choices that nobody told besides. ``otherwise_s`` has the times in which the same
     tokens take a step under their other outcomes, by the first setting that would tell [s].
     ``run`` is that of :func:`whole_run`, None where the number of tokens is not known;
     ``useful_ratio`` of the tokens are no filling of shorter sequences.
@@ -58,7 +58,7 @@ class TrainingSpeed:
     step: TrainingStep
     step_s: Interval
     settled_step_s: Interval
-    otherwise: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
+    otherwise_s: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
     run: TrainingRun | None = None
     useful_ratio: float = 1.0
 
@@ -126,18 +126,18 @@ def reaching(
         name: tuple(tokens / _step(setup).tokens_per_s for setup in setups)
         for name, setups in others.items()
     }
-    otherwise = {**speed.otherwise, **found}
+    otherwise_s = {**speed.otherwise_s, **found}
     usual = speed.step.step_s
     faster: Number = 0.0
     slower: Number = 0.0
-    for times in otherwise.values():
+    for times in otherwise_s.values():
         faster = faster + log(reduce(minimum, times, usual) / usual) ** 2
         slower = slower + log(reduce(maximum, times, usual) / usual) ** 2
     settled = speed.settled_step_s
     reached = Interval(
         settled.value, settled.low * exp(-sqrt(faster)), settled.high * exp(sqrt(slower))
     )
-    return replace(speed, step_s=reached, otherwise=otherwise)
+    return replace(speed, step_s=reached, otherwise_s=otherwise_s)
 
 
 def _step(setup: TrainingSpeedSetup) -> TrainingStep:
@@ -166,7 +166,7 @@ def with_utilisation(speed: TrainingSpeed, mfu_ratio: float) -> TrainingSpeed:
     """
     step = speed.step.slowed(speed.step.mfu_ratio / mfu_ratio)
     known_s = exact(step.step_s)
-    return replace(speed, step=step, step_s=known_s, settled_step_s=known_s, otherwise={})
+    return replace(speed, step=step, step_s=known_s, settled_step_s=known_s, otherwise_s={})
 
 
 def whole_run(speed: TrainingSpeed, tokens: Number, failures: Failures) -> TrainingRun:

@@ -80,7 +80,7 @@ def _fitting(
 def speed_warnings(speed: TrainingSpeed) -> Iterator[EstimateWarning]:
     """What to say about choices that nobody told and that speed depends on."""
     usual = float(speed.step.step_s)
-    for name, times in speed.otherwise.items():
+    for name, times in speed.otherwise_s.items():
         ratio = max((usual / float(one) for one in times), key=lambda one: max(one, 1.0 / one))
         if name == _BATCH:
             if ratio >= _WORTH_TELLING_OF_BATCHES:
