@@ -32,7 +32,6 @@ from service.core.performance.issued import (
     looped_experts,
     narrow_expert_layers,
     narrowing_expert,
-    replays,
 )
 from service.core.performance.kernels import OPERAND_BITS, engine_precision, peak_flops_per_s
 from service.core.performance.products import (
@@ -48,6 +47,9 @@ from service.core.performance.products import (
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import MACHINE_RANKS, RankWork
 
+#: How much faster last caches are than the memory behind them: 5,120 bytes in a cycle of 1.41 GHz
+#: over 1.56 TB/s (NVIDIA A100 white paper, 2020), 3.5 TB/s over 0.96 (AMD, RDNA 3, 2022).
+_CACHE_RATIO = 4.0
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
 _VECTOR_ROWS = 8
@@ -76,16 +78,17 @@ class RankSteps:
     ``experts`` are those with a row for each choice of a token. A token takes ``token_flops`` and
     ``message.byte_s``; ``overhead_s``, with ``narrowing_s`` in it, and ``sequence_s`` are the
     engine's, which ``launch_bound`` ones spend beside the work. Kernels of steps with prompts take
-    ``issued_s`` to be issued, beside the work and in place of the ``layers_s`` that the overhead
-    has of graphs. Products of experts take ``prompt_product_s`` each in them, and tiles of their
-    own where there are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all
-    are issued as those. A token moves ``elementwise_bytes_per_token`` besides; weights are widened
-    whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels,
-    zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
-    ``bucket_ratio`` times as many tokens as there are. Work of ``experts_on_host`` is none of the
-    accelerator's. ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not
-    overlap with the longer. A graph saves ``replaying_s`` of steps with one token. Where the host
-    computes what lies there, many tokens are ``copying``.
+    ``issued_s`` to be issued, beside the work and the ``layers_s`` that the overhead has of what
+    lies between kernels. Products of experts take ``prompt_product_s`` each in them, and tiles of
+    their own where there are ``whole_expert_tiles``. Where all steps are ``eager``, they are issued
+    as those, but for graphs of one token (``replayed``). A token moves
+    ``elementwise_bytes_per_token`` besides, from cache where it holds what ``cached_tokens`` have
+    between two kernels; weights are widened whole from ``widened_from_rows`` on. A step with
+    prompts issues ``prompt_launch_count`` kernels, zero where nobody counted them, and starts in
+    ``prompts_s``. Decoding attends to ``bucket_ratio`` times as many tokens as there are. Work of
+    ``experts_on_host`` is none of the accelerator's. ``exposed_ratio`` of the shorter of arithmetic
+    and memory traffic does not overlap with the longer. Where the host computes what lies there,
+    many tokens are ``copying``.
     """
 
     work: RankWork
@@ -106,13 +109,14 @@ class RankSteps:
     sequence_bytes: Number
     told_s: Number
     layers_s: Number
-    replaying_s: Number
+    replayed: bool
     issued_s: Number
     eager: bool
     launch_bound: bool
     fused: bool
     rereads_by_sequence: bool
     elementwise_bytes_per_token: float
+    cached_tokens: Number
     widened_from_rows: float
     prompt_product_s: Number
     whole_expert_tiles: bool
@@ -142,8 +146,10 @@ class RankSteps:
             tokens = tokens / self.context_ranks
         flops = tokens * self.token_flops + sequences * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
-        memory_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.sequence_bytes
-        memory_s: Number = memory_bytes / self.bytes_per_s
+        between_bytes = tokens * self.elementwise_bytes_per_token
+        from_cache = between_bytes * minimum(self.cached_tokens / maximum(tokens, 1.0), 1.0)
+        memory_bytes = between_bytes - from_cache + sequences * self.sequence_bytes
+        memory_s: Number = (memory_bytes + from_cache / _CACHE_RATIO) / self.bytes_per_s
         # Compute and memory time of each operator [s].
         operators: list[tuple[Number, Number]] = []
         always, padded = True, None
@@ -210,13 +216,13 @@ class RankSteps:
         )
         interconnect_s = self.message.fixed_s + self.message.byte_s * tokens
         overhead_s = self.overhead_s + self.sequence_s * sequences
-        if not is_nothing(self.replaying_s):
-            overhead_s = overhead_s - self.replaying_s * (tokens <= 1.0)
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
         elif not is_nothing(self.issued_s):
             issued: Truth = True if self.eager else load.prefill_tokens > 0
+            if self.replayed:
+                issued = tokens > 1.0
             # No step is over before its last kernel is issued.
             left_s = self.issued_s - self.layers_s - work_s - interconnect_s
             overhead_s = overhead_s + maximum(left_s, 0.0) * issued
@@ -315,10 +321,6 @@ def _rank_steps(
     narrowing_s = hardware.narrow_experts_s * narrow_layers
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
     layers_s = engine.layer_s * engine.layer_ratio * fused_layers(work, engine) * issued_ratio
-    replaying_s: Number = 0.0
-    if replays(work, parallelism, engine):
-        replayed_s = engine.layer_s * engine.replayed_ratio * fused_layers(work, engine)
-        replaying_s = maximum(layers_s - replayed_s, 0.0)
     return RankSteps(
         work=work,
         context_ranks=parallelism.context,
@@ -342,17 +344,18 @@ def _rank_steps(
         sequence_bytes=work.state_bytes_per_sequence + engine.sampled_bytes * work.chosen_from,
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
-        replaying_s=replaying_s,
+        replayed=engine.replays_tokens and not (work.held_experts and engine.loops_experts),
         issued_s=engine.prompt_layer_s
         * engine.waited_ratio
         * engine.backend_layer_ratio
         * work.layers,
-        eager=eager and engine.replays_graphs,
+        eager=engine.issues_all or (eager and engine.replays_graphs),
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
         rereads_by_sequence=engine.rereads_heads and engine.rereads_by_sequence,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
         * engine.result_ratio,
+        cached_tokens=_cached_tokens(work, accelerator, engine),
         widened_from_rows=engine.widened_from_rows,
         prompt_product_s=engine.prompt_product_s if engine.loops_experts else 0.0,
         whole_expert_tiles=engine.whole_expert_tiles,
@@ -376,6 +379,16 @@ def step_time(
 ) -> StepTime:
     """A single step of a rank; see :meth:`RankSteps.time`."""
     return rank_steps(work, accelerator, parallelism, calibration, fused).time(load)
+
+
+def _cached_tokens(work: RankWork, accelerator: Accelerator, engine: EngineOverhead) -> Number:
+    """Tokens whose widest results an accelerator's last cache holds until they are read."""
+    widest = max(
+        (item.output_features for item in work.products if not item.per_sequence), default=0
+    )
+    if accelerator.sram_bytes is None or not widest:
+        return 0.0
+    return accelerator.sram_bytes / (widest * work.activation_bytes * engine.result_ratio)
 
 
 def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
