@@ -72,7 +72,7 @@ _KNOWN = (
     *(
         "loops_experts",
         "multiplies_integers",
-        "replayed_accelerators",
+        "replays_tokens",
         "vector_attention",
         "loaded_bits",
         "loading_lane_count",

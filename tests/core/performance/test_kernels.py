@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ from service.core.performance.release_kernels import (
     loops_experts,
     multiplies_integers,
     prompt_layer_kernel_count,
-    replayed_accelerators,
+    replays_tokens,
     rereads_heads,
     stepwise_states,
     unrouted_below_bits,
@@ -166,19 +165,18 @@ def test_experts_of_prompts_are_looped_over_where_the_table_says(release, family
 
 
 @pytest.mark.parametrize(
-    ("release", "family", "backend", "accelerators"),
+    ("release", "family", "backend", "replayed"),
     [
-        ("llama.cpp@2023", "nvidia-ada", None, 0.0),
-        ("llama.cpp@2024", "nvidia-ampere", None, 1.0),
-        ("llama.cpp@2025", "nvidia-blackwell-gb20x", "cuda", inf),
-        ("llama.cpp@2025", "nvidia-ada", "vulkan", 0.0),
-        ("llama.cpp@2025", "nvidia-turing", "cuda", 0.0),
-        ("llama.cpp@2025", "amd-rdna3", None, 0.0),
-        ("vllm@v1", "nvidia-hopper", None, 0.0),
+        ("llama.cpp@2024", "nvidia-ampere", None, False),
+        ("llama.cpp@2025", "nvidia-blackwell-gb20x", "cuda", True),
+        ("llama.cpp@2025", "nvidia-ada", "vulkan", False),
+        ("llama.cpp@2025", "nvidia-turing", "cuda", False),
+        ("llama.cpp@2025", "amd-rdna3", None, False),
+        ("vllm@v1", "nvidia-hopper", None, False),
     ],
 )
-def test_steps_of_one_token_are_graphs_where_the_table_says(release, family, backend, accelerators):
-    assert replayed_accelerators(release, family, backend) == accelerators
+def test_steps_of_one_token_are_graphs_where_the_table_says(release, family, backend, replayed):
+    assert replays_tokens(release, family, backend) is replayed
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,8 @@ def test_formats_that_a_framework_does_not_multiply_in_are_refused(
 def test_a_framework_that_is_not_estimated_names_those_that_run_on_the_accelerator(ask):
     found = refused(ask, accelerator="apple-m2-ultra-192gb", training={"framework": "mlx"})
     detail = found["/training/framework"]
-    assert detail.startswith("training with mlx is not estimated, but on Apple M2 Ultra 192 GB")
+    assert detail.startswith(
+        "mlx is not estimated for training on Apple M2 Ultra 192 GB; these are: "
+    )
     assert "litgpt" in detail
     assert "torchtitan" not in detail
