@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.inference.memory import InferenceMemory
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.requests import DeploymentRequest

@@ -28,7 +28,7 @@ _YEARS_IN_USE = 3
 _WORTH_TELLING = 0.02
 _RELEASE, _USAGE = ("engine_version",), ("usage_context",)
 #: What is said of choices that a request leaves open.
-_CHOICES = {
+_CHOICES: dict[tuple[str, ...], str] = {
     _RELEASE: "which release of the engine runs",
     _USAGE: "whether a server or a script runs the engine",
 }
