@@ -47,7 +47,7 @@ def started(snapshot, engine, version, accelerator, model=LLAMA_3, **serving):
         ("vllm", None, A100, None, 256, 2048, 0.92),
         ("vllm", None, L40S, "offline", 256, 8192, 0.92),
         ("vllm", "0.20", H100, None, 1024, 8192, 0.9),
-        ("vllm", "0.8", H100, None, 256, 8192, 0.9),
+        ("vllm", "0.8", H100, None, 1024, 8192, 0.9),
         ("vllm", "0.8", L40S, None, 256, 2048, 0.9),
         # Sequences of more than 32,768 tokens: prompts are divided.
         ("vllm", "0.6.2", A100, None, 256, 512, 0.9),

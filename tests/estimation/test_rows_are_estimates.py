@@ -234,8 +234,9 @@ def test_a_row_of_a_sweep_is_the_estimate_of_its_request(question, row):
             "region": text("region"),
             "workload": question["workload"]
             | {"concurrency": int(columns["concurrency_per_replica"][row]) * data},
-            # Rows have the ranges of the newest release.
-            "serving": question["serving"] | {"engine_version": environment.engine_generation},
+            # Rows leave nothing open: their ranges are those of a server of the newest release.
+            "serving": {"engine_version": "newest", "usage_context": "server"}
+            | question["serving"],
             "facility": question["facility"],
             "power_limit_w": limit_of(question["power_limit_w"], text("accelerator"), snapshot),
         }
