@@ -221,7 +221,7 @@ def test_a_row_of_a_sweep_is_the_estimate_of_its_request(question, row):
     def text(name):
         return texts[name][columns[name][row]]
 
-    data, environment = int(columns["data"][row]), study.environment.serving
+    data = int(columns["data"][row])
     request = InferenceRequest.model_validate(
         {
             "model": question["models"][0],
