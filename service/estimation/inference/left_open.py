@@ -163,7 +163,8 @@ def left_open_warnings(estimate: InferenceEstimate, open_: LeftOpen) -> Iterator
         )
 
 
-_Read: TypeAlias = Callable[[Any], Number]
+#: How a figure is read, what is told of it, how, and in which unit.
+_Told: TypeAlias = tuple[Callable[[Any], Number], str, str, float]
 
 
 def _per_token_s(estimate: InferenceEstimate) -> Number:
@@ -183,13 +184,13 @@ def _cached_tokens(memory: InferenceMemory) -> Number:
 
 
 #: Figures that are told, with how they are.
-_SPEEDS: tuple[tuple[_Read, str, float], ...] = (
-    (_per_token_s, "a token takes {:.3g} ms", 1e3),
-    (_first_token_s, "the first token takes {:.3g} ms", 1e3),
+_SPEEDS: tuple[_Told, ...] = (
+    (_per_token_s, "a token takes", "{:.3g} ms", 1e3),
+    (_first_token_s, "the first token takes", "{:.3g} ms", 1e3),
 )
-_SIZES: tuple[tuple[_Read, str, float], ...] = (
-    (_total_bytes, "an accelerator holds {:.1f} GB", 1e-9),
-    (_cached_tokens, "caches have room for {:,.0f} tokens", 1.0),
+_SIZES: tuple[_Told, ...] = (
+    (_total_bytes, "an accelerator holds", "{:.1f} GB", 1e-9),
+    (_cached_tokens, "caches have room for", "{:,.0f} tokens", 1.0),
 )
 
 
@@ -199,14 +200,14 @@ def _told(
     open_: LeftOpen,
     usual: Any,
     others: Iterable[tuple[Otherwise, Any]],
-    figures: Iterable[tuple[_Read, str, float]],
+    figures: Iterable[_Told],
     worth: float,
 ) -> Iterator[EstimateWarning]:
     """The figure that another choice moves most, by both, if it is moved by enough."""
     furthest: Number = 1.0 + worth
     message = ""
     for other, found in others:
-        for read, text, unit in figures:
+        for read, words, form, unit in figures:
             one, another = plain(read(usual)), plain(read(found))
             if minimum(one, another) <= 0.0:
                 continue
@@ -214,8 +215,8 @@ def _told(
             if furthest < apart < float("inf"):
                 furthest = apart
                 message = (
-                    f"with {_usual_name(setting, usual)} {text.format(one * unit)}, with "
-                    f"{_name(other)} {text.format(another * unit)}"
+                    f"with {_usual_name(setting, usual)} {words} {form.format(one * unit)}, with "
+                    f"{_name(other)} {form.format(another * unit)}"
                 )
     if message:
         what = "release" if setting == "engine_version" else "backend"
