@@ -101,7 +101,8 @@ def left_open(
     calibration: Calibration,
 ) -> LeftOpen:
     """Other choices in the order in which they are computed, beside the usual one."""
-    apart, alike = [], []
+    apart: list[Otherwise] = []
+    alike: list[Otherwise] = []
     for one in found:
         (alike if one.is_as_fast(serving, calibration) else apart).append(one)
     releases = [one for one in apart if one.setting == "engine_version"]
