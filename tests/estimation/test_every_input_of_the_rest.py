@@ -397,7 +397,7 @@ OF_SWEEPS: Changes = {
     "list_prices": ({}, False),
     "serving.engine": ({}, "sglang"),
     "limits.percentile": (
-        COUNTED | {"limits.ttft_s": 0.2, "space.concurrencies": None},
+        COUNTED | {"limits.ttft_s": 0.12, "space.concurrencies": None},
         "p99",
     ),
 }

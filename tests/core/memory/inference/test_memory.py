@@ -14,6 +14,7 @@ from service.core.deployment import (
 )
 from service.core.explanation import explain
 from service.core.interval import Interval
+from service.core.memory.inference.activations import step_peak
 from service.core.memory.inference.formulas import MEMORY
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.runtime import EngineRuntime
@@ -363,3 +364,17 @@ def test_a_share_of_free_memory_goes_to_caches_alone(overheads):
     vllm = replace(overheads.of("vllm"), context_in_share=True)
     assert vllm.usable_bytes(80e9, 0.45, 20e9) == 36e9
     assert overheads.of("lmdeploy").usable_bytes(80e9, 0.45, 20e9) == 36e9 + 0.55 * 20e9
+
+
+def test_experts_have_room_for_the_tokens_of_all_copies_where_an_engine_gathers_them():
+    alone, joined = Parallelism(tensor=1), Parallelism(tensor=1, expert=8)
+
+    def peak(parallelism, gathers):
+        return step_peak(
+            DEEPSEEK_V3, BF16, parallelism, gathers_tokens=gathers
+        ).layer_bytes_per_token
+
+    # 14 GiB for 8,192 tokens of each of eight ranks (pull request 18322 of TensorRT-LLM).
+    assert peak(joined, True) * 8192.0 == pytest.approx(14.02 * 2**30, rel=0.05)
+    assert peak(joined, False) < 0.2 * peak(joined, True)
+    assert peak(alone, True) == peak(alone, False)
