@@ -221,6 +221,12 @@ def test_engines_that_divide_by_layers_have_stages_alone(count, at_least, in_fli
     assert found == expected
 
 
+def test_engines_that_divide_by_layers_take_all_accelerators_for_more_than_fits():
+    room = holds(2, requests_each=1.0)
+    found = usual_layout(LLAMA_70B, PCIE, 8, 64.0, room, divides_layers=True)
+    assert found == Parallelism(pipeline=8)
+
+
 def test_searches_try_stages_alone_where_an_engine_divides_by_layers():
     found = replica_layouts(LLAMA_70B, 8, divides_layers=True)
     assert found == tuple(Parallelism(pipeline=n) for n in (1, 2, 3, 4, 6, 8))
