@@ -121,7 +121,7 @@ def test_both_figures_are_told_and_what_to_state(packaged_snapshot):
     told = {one["code"]: one["message"] for one in estimated(packaged_snapshot)["warnings"]}
     assert told[SPEED].startswith("The release of vLLM is not stated: with the newest ")
     assert " ms, with an older one (" in told[SPEED]
-    assert told[SPEED].endswith("Ranges reach over both; state the release to narrow them.")
+    assert told[SPEED].endswith("Ranges hold both: state it to narrow them.")
     assert told[MEMORY].startswith("It is not stated which release of the engine runs: ")
     assert " GB to caches, by another " in told[MEMORY]
 

@@ -120,17 +120,9 @@ def left_open(
     serving: ServingSettings,
     calibration: Calibration,
 ) -> LeftOpen:
-<<<<<<< HEAD
     """Other choices by which speed or memory is otherwise than by the usual one."""
     others = list(found)
     apart = [one for one in others if not one.is_as_fast(serving, calibration)]
-=======
-    """Other choices in the order in which they are computed, beside the usual one."""
-    apart: list[Otherwise] = []
-    alike: list[Otherwise] = []
-    for one in found:
-        (alike if one.is_as_fast(serving, calibration) else apart).append(one)
->>>>>>> area1
     releases = [one for one in apart if one.setting == "engine_version"]
     backends = [one for one in apart if one.setting == "backend"]
     sized: list[Otherwise] = []
@@ -185,21 +177,8 @@ def left_open_warnings(estimate: InferenceEstimate, open_: LeftOpen) -> Iterator
     settings: tuple[Setting, ...] = ("engine_version", "backend")
     for setting in settings:
         speeds = [(one, found) for one, found in timed if one.setting == setting]
-<<<<<<< HEAD
         yield from _speed_told(setting, open_, estimate, speeds)
     yield from _memory_told(estimate.memory)
-=======
-        yield from _told("speed_left_open", setting, open_, estimate, speeds, _SPEEDS, _SPEED_TOLD)
-        sizes = [(one, found) for one, found in held if one.setting == setting]
-        yield from _told(
-            *("memory_left_open", setting, open_, estimate.memory, sizes),
-            *(_SIZES, _MEMORY_TOLD),
-        )
-
-
-#: How a figure is read, what is told of it, how, and in which unit.
-_Told: TypeAlias = tuple[Callable[[Any], Number], str, str, float]
->>>>>>> area1
 
 
 def _per_token_s(estimate: InferenceEstimate) -> Number:
@@ -210,54 +189,24 @@ def _first_token_s(estimate: InferenceEstimate) -> Number:
     return estimate.latency.ttft_s.value
 
 
-<<<<<<< HEAD
 #: Figures of speed that are told, with how they are.
 _SPEEDS: tuple[tuple[Callable[[InferenceEstimate], Number], str], ...] = (
-    (_per_token_s, "a token takes {:.3g} ms"),
-    (_first_token_s, "the first token takes {:.3g} ms"),
-=======
-def _total_bytes(memory: InferenceMemory) -> Number:
-    return memory.total_bytes.value
-
-
-def _cached_tokens(memory: InferenceMemory) -> Number:
-    return memory.kv_cache_capacity_tokens.value
-
-
-#: Figures that are told, with how they are.
-_SPEEDS: tuple[_Told, ...] = (
-    (_per_token_s, "a token takes", "{:.3g} ms", 1e3),
-    (_first_token_s, "the first token takes", "{:.3g} ms", 1e3),
-)
-_SIZES: tuple[_Told, ...] = (
-    (_total_bytes, "an accelerator holds", "{:.1f} GB", 1e-9),
-    (_cached_tokens, "caches have room for", "{:,.0f} tokens", 1.0),
->>>>>>> area1
+    (_per_token_s, "a token takes"),
+    (_first_token_s, "the first token takes"),
 )
 
 
 def _speed_told(
     setting: Setting,
     open_: LeftOpen,
-<<<<<<< HEAD
     usual: InferenceEstimate,
     others: Iterable[tuple[Otherwise, InferenceEstimate]],
-=======
-    usual: Any,
-    others: Iterable[tuple[Otherwise, Any]],
-    figures: Iterable[_Told],
-    worth: float,
->>>>>>> area1
 ) -> Iterator[EstimateWarning]:
     """The time that another choice moves most, by both, if it is moved by enough."""
     furthest: Number = 1.0 + _SPEED_TOLD
     message = ""
     for other, found in others:
-<<<<<<< HEAD
         for read, text in _SPEEDS:
-=======
-        for read, words, form, unit in figures:
->>>>>>> area1
             one, another = plain(read(usual)), plain(read(found))
             if minimum(one, another) <= 0.0:
                 continue
@@ -265,20 +214,15 @@ def _speed_told(
             if furthest < apart < float("inf"):
                 furthest = apart
                 message = (
-<<<<<<< HEAD
-                    f"with {_usual_name(setting, usual)} {text.format(one * 1e3)}, with "
-                    f"{_name(other)} {text.format(another * 1e3)}"
-=======
-                    f"with {_usual_name(setting, usual)} {words} {form.format(one * unit)}, with "
-                    f"{_name(other)} {form.format(another * unit)}"
->>>>>>> area1
+                    f"with {_usual_name(setting, usual)} {text} {one * 1e3:.3g} ms, with "
+                    f"{_name(other)} {another * 1e3:.3g} ms"
                 )
     if message:
         what = "release" if setting == "engine_version" else "backend"
         yield EstimateWarning(
             "speed_left_open",
-            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges reach over both; "
-            f"state the {what} to narrow them",
+            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges hold both: "
+            "state it to narrow them",
             about=f"serving.{setting}",
         )
 
