@@ -116,7 +116,7 @@ def test_both_figures_are_told_and_what_to_state(packaged_snapshot):
     assert " ms, with an older one (" in told[SPEED]
     assert " GB, with an older one (" in told[MEMORY]
     for code in (SPEED, MEMORY):
-        assert told[code].endswith("Ranges reach over both; state the release to narrow them.")
+        assert told[code].endswith("Ranges hold both: state it to narrow them.")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_ranges_reach_over_backends_that_many_run(packaged_snapshot, accelerator
             assert time_s["low"] <= stated["latency"][name]["value"] <= time_s["high"], backend
     (told,) = (one["message"] for one in open_["warnings"] if one["code"] == SPEED)
     assert told.startswith("The backend of llama.cpp is not stated: with vulkan ")
-    assert told.endswith("state the backend to narrow them.")
+    assert told.endswith("Ranges hold both: state it to narrow them.")
 
 
 def test_nobody_runs_vulkan_beside_cuda(packaged_snapshot):

@@ -223,8 +223,8 @@ def _told(
         what = "release" if setting == "engine_version" else "backend"
         yield EstimateWarning(
             code,
-            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges reach over both; "
-            f"state the {what} to narrow them",
+            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges hold both: "
+            "state it to narrow them",
             about=f"serving.{setting}",
         )
 
