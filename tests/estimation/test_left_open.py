@@ -178,7 +178,7 @@ def test_ranges_reach_over_backends_that_many_run(packaged_snapshot, accelerator
             assert time_s["low"] <= stated["latency"][name]["value"] <= time_s["high"], backend
     (told,) = (one["message"] for one in open_["warnings"] if one["code"] == SPEED)
     assert told.startswith("The backend of llama.cpp is not stated: with vulkan ")
-    assert told.endswith("state the backend to narrow them.")
+    assert told.endswith("Ranges hold both: state it to narrow them.")
 
 
 def test_nobody_runs_vulkan_beside_cuda(packaged_snapshot):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import inf
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import ServingSettings
 from service.core.engines import EngineRelease
 from service.core.estimate.inference import with_tiers
-from service.core.interval import shift
+from service.core.interval import Interval, shift
+from service.core.memory.inference.choices import over_choices
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
+from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import InferenceTiers, inference_tiers
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.latency import inference_latency
@@ -62,11 +65,11 @@ def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapsho
     def judge(setup: InferenceSetup) -> Judgement[InferenceSetup] | None:
         if not _is_possible(setup, snapshot):
             return None
-        found = memory_of(setup)
-        tiers = None
+        found, tiers = memory_of(setup), None
         if setup.in_host_memory and around is not None:
             tiers = inference_tiers(found, around.value)
-        return _judgement(setup, found, tiers, calibration.performance, host_capacity_bytes)
+        total = _total_bytes(setup, found, resolved)
+        return _judgement(setup, found, total, tiers, calibration.performance, host_capacity_bytes)
 
     def propose(setup: InferenceSetup) -> Iterator[tuple[Technique, Iterable[InferenceChange]]]:
         for technique in TECHNIQUES:
@@ -80,6 +83,22 @@ def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapsho
         in_host_memory=resolved.tiers is not None,
     )
     return mitigations(start, remembered(judge, _name), propose)
+
+
+def _total_bytes(
+    setup: InferenceSetup, memory: InferenceMemory, resolved: ResolvedDeployment
+) -> Interval:
+    """All that a changed deployment holds, over choices that its request leaves open [B]."""
+    changed = {
+        name: getattr(setup.serving, name)
+        for name in (one.name for one in fields(ServingSettings))
+        if getattr(setup.serving, name) != getattr(resolved.serving, name)
+    }
+    others: dict[str, list[tuple[ServingSettings, RuntimeOverheads]]] = {}
+    for one in resolved.left_open.sized:
+        serving = replace(one.serving, **changed)
+        others.setdefault(one.setting, []).append((serving, one.calibration.runtime))
+    return over_choices(memory, others).total_bytes
 
 
 def _host_memory(resolved: ResolvedDeployment, snapshot: CatalogSnapshot) -> ResolvedTiers | None:
@@ -120,13 +139,14 @@ def _is_possible(setup: InferenceSetup, snapshot: CatalogSnapshot) -> bool:
 def _judgement(
     setup: InferenceSetup,
     memory: InferenceMemory,
+    total: Interval,
     tiers: InferenceTiers | None,
     performance: PerformanceCalibration,
     host_capacity_bytes: float,
 ) -> Judgement[InferenceSetup]:
     deployment = setup.deployment
     accelerators = deployment.parallelism.accelerator_count
-    total, headroom_bytes = memory.total_bytes, float(memory.headroom_bytes.value)
+    headroom_bytes = float(memory.headroom_bytes.value)
     fits, outside_bytes = bool(memory.fits), 0.0
     if tiers is not None and not fits:
         deployment, performance = with_tiers(deployment, performance, tiers)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.learning import NO_CORRECTIONS
 from service.estimation.answers import CalibrationUsed
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.deployment import (
@@ -58,8 +59,10 @@ def learnt_deployment(
     )
     if learnt is None:
         return resolved
-    # What was measured is what runs, whatever release that is.
-    corrected = corrected_deployment(resolved.alone, learnt.corrections)
+    if learnt.corrections != NO_CORRECTIONS:
+        # What was measured is what runs, whatever release that is.
+        resolved = resolved.alone
+    corrected = corrected_deployment(resolved, learnt.corrections)
     return replace(corrected, learnt=learnt, warnings=(*resolved.warnings, *learnt.warnings()))
 
 
