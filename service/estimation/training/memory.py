@@ -21,13 +21,15 @@ from service.estimation.writing import written
 #: Stages that are listed one by one; of longer pipelines only the fullest is.
 _MOST_STAGES = 128
 #: What is said of choices that a request leaves open, by the first setting that would tell.
-_CHOICES = {
+CHOICES = {
     "lora_targets": "which matrices get an adapter",
     "cross_entropy": "how the loss is computed",
     "fused_kernels": "whether norms and activations are fused",
     "adapter_dtype": "in which format adapters are trained",
     "attention": "how attention is computed",
     "master_weights": "in which format weights and states are updated",
+    "activation_checkpointing": "what is recomputed, without which the run does not fit",
+    "zero_stage": "what data-parallel ranks divide, without which the run does not fit",
 }
 #: Smallest change of the whole memory that is told of a choice [-].
 _WORTH_TELLING = 0.02
@@ -113,7 +115,7 @@ def left_open_warnings(memory: TrainingMemory) -> Iterable[EstimateWarning]:
             name = choice.names[0]
             yield EstimateWarning(
                 "left_open",
-                f"it is not stated {_CHOICES[name]}: by the usual choice the run takes "
+                f"it is not stated {CHOICES[name]}: by the usual choice the run takes "
                 f"{usual / 1e9:.1f} GB per accelerator, by another that is in use "
                 f"{found / 1e9:.1f} GB. The range holds both; state it to narrow the range",
                 about=f"training.{name}",

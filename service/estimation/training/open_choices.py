@@ -10,6 +10,7 @@ from service.core.estimate.training import TrainingSpeed, TrainingSpeedSetup, re
 from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import TrainingMemory
 from service.core.memory.training.settings import TrainingSettings
+from service.estimation.training.memory import CHOICES
 from service.estimation.training.requests import TrainingRequest
 
 #: Other choices are told from so many times the speed on: less lies within intervals.
@@ -18,15 +19,6 @@ _WORTH_TELLING_OF_BATCHES = 1.25
 #: Sequences of a micro-batch that are tried at most.
 _MOST_SEQUENCES = 64
 _BATCH = "micro_batch_size"
-#: What is said of choices that a request leaves open, by the first setting that would tell.
-_CHOICES = {
-    "lora_targets": "which matrices get an adapter",
-    "cross_entropy": "how the loss is computed",
-    "fused_kernels": "whether norms and activations are fused",
-    "master_weights": "in which format weights and states are updated",
-    "activation_checkpointing": "what is recomputed, without which the run does not fit",
-    "zero_stage": "what data-parallel ranks divide, without which the run does not fit",
-}
 
 
 def with_open_choices(
@@ -93,7 +85,7 @@ def speed_warnings(speed: TrainingSpeed) -> Iterator[EstimateWarning]:
         elif max(ratio, 1.0 / ratio) >= _WORTH_TELLING:
             yield EstimateWarning(
                 "speed_left_open",
-                f"it is not stated {_CHOICES[name]}: by another choice that is in use the run has "
+                f"it is not stated {CHOICES[name]}: by another choice that is in use the run has "
                 f"{ratio:.2f} times the speed. The range holds both; state it to narrow the range",
                 about=f"training.{name}",
             )
