@@ -48,6 +48,7 @@ def test_an_empty_comparison_has_an_example_and_a_given_one_does_not():
 
 def test_a_comparison_says_what_each_is_best_at(packaged_snapshot):
     asked = {"model": "llama-3.1-8b", "accelerator": "l40s", "region": "DE", "concurrency": 8}
+    asked |= {"engine": "vllm", "engine_version": "0.21"}
     request = ComparePageRequest(**asked, accelerator_2="rtx-4090")
     # One of an accelerator that is named without a number, as on the page of an answer.
     assert [one.accelerator_count for _, one in request.columns] == [1, 1]

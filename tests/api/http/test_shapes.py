@@ -14,7 +14,7 @@ from tests.answers.whole import groups
 from tests.api.conftest import MAIN
 from tests.api.shapes import validated
 
-#: Most bytes of the usual answers, 8.5 KiB; of all else that is asked beside a deployment and a load.
+#: Most bytes of the usual answers, 8.5 KiB, and of whatever else is asked beside what is usual.
 MOST_BYTES = 8_704
 MOST_BYTES_OF_ALL = 10_500
 #: What takes room of its own, because it is asked for.
