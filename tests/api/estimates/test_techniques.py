@@ -120,7 +120,12 @@ async def test_inference_plans_end_where_everything_fits(client):
 
 
 async def test_a_planned_change_does_to_a_request_what_the_plan_says(client):
-    asked = UNPLACED | {"accelerator_count": 1, "workload": {"concurrency": 1}}
+    asked = UNPLACED | {
+        "accelerator_count": 1,
+        "workload": {"concurrency": 1},
+        # Ranges of plans leave nothing open.
+        "serving": {"engine_version": "newest", "usage_context": "server"},
+    }
     body = await answer(client, "/v1/memory/inference", asked)
     by_change = {step["change"]: step for step in body["would_help"]}
     wider = by_change["use 2 accelerators with tensor parallelism 2"]

@@ -95,7 +95,8 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot):
                 "region": row["region"],
                 "workload": BODY["workload"]
                 | {"concurrency": row["concurrency_per_replica"] * row["data"]},
-                "serving": {"engine_version": "0.21"},
+                # Rows leave nothing open.
+                "serving": {"engine_version": "newest", "usage_context": "server"},
             }
         )
         estimate = inference_estimate(request, packaged_snapshot)
