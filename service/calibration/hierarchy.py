@@ -52,8 +52,7 @@ class Term:
     ``spread`` is the standard deviation of the prior of the value that holds for all, as a share
     of the range, which is one of logarithms for ``logarithmic`` constants, such as times.
     ``levels`` go from the widest to the narrowest; ``usual_of`` says what is usual for keys of
-    these where that is known to be something else, the narrowest counting. Keys of which it is
-    better known than of others deviate by ``tau_of`` them in place of their level's.
+    these where that is known to be something else, the narrowest counting.
     """
 
     name: str
@@ -64,7 +63,6 @@ class Term:
     levels: tuple[Level, ...] = ()
     logarithmic: bool = False
     usual_of: Mapping[str, float] = field(default_factory=dict)
-    tau_of: Mapping[str, float] = field(default_factory=dict)
 
     def usual_place(self, keys: Keys) -> float:
         """Where the value lies that is usual for something with these keys, 0 to 1."""
@@ -355,7 +353,7 @@ def _columns(
         for level in term.levels:
             for key in known[level.kind]:
                 columns[term.name, level.kind, key] = len(scales)
-                scales.append(term.tau_of.get(key, level.tau))
+                scales.append(level.tau)
     return columns, np.array(scales)
 
 

@@ -72,7 +72,7 @@ _KNOWN = (
     *(
         "loops_experts",
         "multiplies_integers",
-        "replays_tokens",
+        "replayed_accelerators",
         "vector_attention",
         "loaded_bits",
         "loading_lane_count",

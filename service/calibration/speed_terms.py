@@ -17,12 +17,8 @@ _GROUPED = (Level("class", 0.25), Level("engine", 0.15), Level("generation", 0.0
 _NARROWED = (Level("class", 0.25), Level("engine", 0.25), Level("generation", 0.10))
 #: How unevenly experts are chosen is a matter of models and texts, whatever the engine.
 _POPULAR = (Level("class", 0.01), Level("engine", 0.01), Level("generation", 0.01))
-#: From kernel to kernel families differ by their clocks and by how their command processors work.
-_FAMILY_GAPS = (Level("class", 0.001), Level("kernels", 0.08))
 _TILES = (Level("class", 0.15), Level("kernels", 0.05))
 _ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
-#: What attention reaches without matrix units is a matter of how registers of a family suit it.
-_VECTORS = (Level("class", 0.02), Level("kernels", 0.20))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
 #: How weights are widened is the engine's: by tiles on the way into products, or whole before them.
 _DEQUANTISED = (Level("class", 0.20), Level("engine", 0.12), Level("generation", 0.08))
@@ -49,23 +45,10 @@ _HOSTS = (Level("vendor", 0.03), Level("host", 0.10))
 #: fewer and fused, about ten in a layer, of some 10 us each from Python (PyTorch, CUDA Graphs,
 #: 2021); native code takes 2 to 4 us each.
 _PROMPT_LAYER_S = {
-    "llama.cpp-like": 8e-5,
-    "exllama@v1": 2e-4,
     "vllm": 1.5e-4,
     "vllm@before-0.2.6": 2.5e-4,
     "vllm@before-0.6": 2.5e-4,
     "sglang": 1.5e-4,
-}
-
-#: Native code for one sequence makes the graph of a step, fetches logits and chooses from them in
-#: some tenths of a millisecond, with prompts as without (llama.cpp, llama_decode and its samplers,
-#: 2024; pull request 14482, 2025, which reuses graphs). No core takes milliseconds for that: what
-#: takes longer is kernels.
-_NATIVE_STEP_S = 3e-4
-_NATIVE_STEP_TAU = {
-    **dict.fromkeys(("llama.cpp-like", "llama.cpp", "exllama"), 0.02),
-    **{f"llama.cpp@{year}": 0.02 for year in (2023, 2024, 2025)},
-    **{f"exllama@v{number}": 0.02 for number in (1, 2)},
 }
 
 #: What lies between two steps: schedules and inputs made in Python while the accelerator waits,
@@ -73,7 +56,6 @@ _NATIVE_STEP_TAU = {
 #: takes 0.1 ms each (RFCs 6854 and 6913 of the project, 2024); half as much since V1 (its blog,
 #: 2025). Managers of batches in C++ run ahead of the accelerator.
 _STEP_S = {
-    "llama.cpp-like": _NATIVE_STEP_S,
     "vllm": 2e-3,
     "vllm@v1-0.8": 1e-3,
     "vllm@v1": 5e-4,
@@ -125,7 +107,7 @@ _PIPELINED_RATIO = {"eager": 0.0}
 #: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 for large products (ROCm, 2025), of
 #: which those of prompts reach some two thirds; Apple's matrix instructions run at the rate of its
 #: shaders.
-_MATRIX_RATIO = {"amd-rdna3": 0.5, "amd-rdna3.5": 0.4, "amd-rdna4": 0.4, "apple-silicon": 0.75}
+_MATRIX_RATIO = {"amd-rdna3": 0.4, "amd-rdna3.5": 0.4, "amd-rdna4": 0.4, "apple-silicon": 0.75}
 
 #: What large 16-bit products sustain for each watt of thermal design power: MI300X 708 TFLOPS of
 #: 750 W, MI325X 843 of 1000 W, MI355X 1600 of 1400 W (AMD, Measuring Max-Achievable FLOPs, 2025);
@@ -149,29 +131,15 @@ _FLOPS_PER_JOULE = {
     "nvidia-blackwell-gb20x": 6e11,
 }
 
-#: Kernels one by one from Python take some 10 us each, about thirty in a layer (PyTorch, CUDA
-#: Graphs, 2021). Native code is ahead of the accelerator, which needs 1 to 3 us from one small
-#: kernel to the next, of which llama.cpp had some forty in a layer in 2024, and since then some
-#: twenty, with norms, gates and caches fused (pull requests 14800 and 16130, 2025). Before vLLM
+#: Kernels one by one: from Python some 10 us each, about thirty in a layer (PyTorch, CUDA Graphs,
+#: 2021); from native code 2 to 4 us each. ExLlama issues fourteen of a layer from there, and from
+#: Python the four of attention, with a dozen views of tensors (its model.py, 2023). Before vLLM
 #: captured graphs, each step was issued as those with prompts are.
 _LAYER_S = {
     "eager": 5e-4,
-    "llama.cpp-like": 9e-5,
-    "llama.cpp@2025": 4.5e-5,
-    "exllama": 4e-5,
-    "exllama@v1": 8e-5,
+    "llama.cpp-like": 6e-5,
+    "exllama@v1": 1e-4,
     "vllm@before-0.2.6": _PROMPT_LAYER_S["vllm@before-0.2.6"],
-}
-
-#: Small kernels run at the clock of a family's cores: 1.4 GHz of A100 to 2.5 GHz of Ada. HIP takes
-#: twice as long from kernel to kernel as Vulkan on the same cards (issue 26663 of llama.cpp, 2026).
-_GAP_RATIO = {
-    "llama.cpp-like/nvidia-ampere": 1.2,
-    "llama.cpp-like/nvidia-ada": 0.75,
-    "llama.cpp-like/nvidia-blackwell-gb20x": 0.75,
-    "llama.cpp-like/amd-gcn": 1.8,
-    **{f"llama.cpp-like/amd-cdna{number}": 1.8 for number in (1, 2, 3, 4)},
-    **{f"llama.cpp-like/amd-rdna{number}": 1.8 for number in (1, 2, 3, 3.5, 4)},
 }
 
 #: Engines that loop over experts: eager code selects rows, multiplies three times, weighs and adds
@@ -233,25 +201,18 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             logarithmic=True,
             usual_of=_PROMPT_PRODUCT_S,
         ),
-        Term(
-            *("gap_ratio", 1.0, 0.2, 5.0, 1e-4, _FAMILY_GAPS), logarithmic=True, usual_of=_GAP_RATIO
-        ),
         UNPACKING,
         READS,
     ),
     "speed/attention": (
         Term("attention_matrix_ratio", 0.55, 0.005, 0.90, 0.25, _ATTENTION),
         Term("attention_memory_ratio", 0.65, 0.05, 0.97, 0.20, _ATTENTION),
-        Term("vector_attention_ratio", 0.02, 0.001, 0.5, 0.05, _VECTORS, logarithmic=True),
+        Term("vector_attention_ratio", 0.01, 0.001, 0.5, 0.15, _ATTENTION, logarithmic=True),
     ),
     "speed/engines": (
-        Term(
-            *("step_s", 1e-3, 1e-6, 3e-2, 0.20, _STEPS),
-            logarithmic=True,
-            usual_of=_STEP_S,
-            tau_of=_NATIVE_STEP_TAU,
-        ),
+        Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _STEPS, logarithmic=True, usual_of=_STEP_S),
         Term("layer_s", 3e-5, 1e-6, 2e-3, 0.20, _GAPS, logarithmic=True, usual_of=_LAYER_S),
+        Term("replayed_ratio", 0.4, 0.05, 1.5, 0.20, _GAPS, logarithmic=True),
         Term("expert_s", 1e-6, 1e-8, 1e-3, 0.10, _EXPERTS, logarithmic=True, usual_of=_EXPERT_S),
         # Nothing is taken as known of how experts are chosen and multiplied: priors are wide, and
         # the same for all engines.
@@ -275,12 +236,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             logarithmic=True,
             usual_of=_PROMPT_LAYER_S,
         ),
-        Term(
-            *("prompts_s", 1e-4, 1e-6, 5e-2, 0.04, _STARTS),
-            logarithmic=True,
-            usual_of={"llama.cpp-like": _NATIVE_STEP_S},
-            tau_of=_NATIVE_STEP_TAU,
-        ),
+        Term("prompts_s", 1e-4, 1e-6, 5e-2, 0.15, _STARTS, logarithmic=True),
         Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES, usual_of=_PIPELINED_RATIO),
         Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _DEQUANTISED),
         Term(

@@ -113,10 +113,10 @@ class Accelerator:
     where there is nothing better); ``scale_out`` joins the domains. It stands in a ``platform``.
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
     Features of products are filled up to multiples of ``vector_lane_count``, where vectors have
-    that many lanes. Its last cache has ``sram_bytes``. ``memory_technology`` is what its memory is
-    made as, such as HBM3, empty where nobody says. ``idle_power_w`` is drawn with nothing on it,
-    ``waiting_power_w`` while a program holds a model and has nothing to do. Software takes
-    ``core_count`` cores of it for devices of their own. Unknown figures are None.
+    that many lanes. ``memory_technology`` is what its memory is made as, such as HBM3, empty where
+    nobody says. ``idle_power_w`` is drawn with nothing on it, ``waiting_power_w`` while a program
+    holds a model and has nothing to do. Software takes ``core_count`` cores of it for devices of
+    their own. Unknown figures are None.
     """
 
     id: str = field(metadata=NAME)
@@ -141,7 +141,6 @@ class Accelerator:
     power_limit_w: Number = field(default=inf, metadata=FIGURE)
     clock_ratio: Number = field(default=1.0, metadata=FIGURE)
     vector_lane_count: Number | None = field(default=None, metadata=FIGURE)
-    sram_bytes: Number | None = field(default=None, metadata=FIGURE)
     memory_technology: str = field(default="", metadata=NAME)
     core_count: Number | None = field(default=None, metadata=FIGURE)
     waiting_power_w: Interval | None = field(default=None, metadata=FIGURE)

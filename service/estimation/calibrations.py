@@ -41,7 +41,7 @@ from service.core.performance.release_kernels import (
     loops_experts,
     multiplies_integers,
     prompt_layer_kernel_count,
-    replays_tokens,
+    replayed_accelerators,
     rereads_heads,
     stepwise_states,
     unrouted_below_bits,
@@ -204,7 +204,7 @@ def _calibration(
     figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(like, family, backend))
     figures["multiplies_integers"] = exact(multiplies_integers(like, family, backend))
     figures["loops_experts"] = exact(loops_experts(like, family, backend))
-    figures["replays_tokens"] = exact(replays_tokens(like, family, backend))
+    figures["replayed_accelerators"] = exact(replayed_accelerators(like, family, backend))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
     figures["weight_only"] = exact(is_weight_only(like))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.core.deployment import Parallelism
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.kernels import OPERAND_BITS, engine_precision
 from service.core.performance.products import is_batched, is_unrouted
@@ -13,6 +14,14 @@ def fused_layers(work: RankWork, engine: EngineOverhead) -> float:
     """Layers of fused kernels that have as many kernels as all layers."""
     stepwise = work.model_type in engine.stepwise_state_models
     return work.layers + (STEPWISE_RATIO - 1.0) * work.state_layers * stepwise
+
+
+def replays(work: RankWork, parallelism: Parallelism, engine: EngineOverhead) -> bool:
+    """Whether steps with one token are graphs, where an engine issues others kernel by kernel."""
+    accelerators = parallelism.tensor * parallelism.pipeline * parallelism.context
+    if accelerators > engine.replayed_accelerators:
+        return False
+    return not (work.held_experts and engine.loops_experts)
 
 
 def looped_experts(work: RankWork, engine: EngineOverhead) -> float:

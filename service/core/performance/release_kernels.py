@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 
 from service.core.backends import interface_of
@@ -163,9 +164,16 @@ INTEGER_PRODUCTS = (
         "bytes where there are no matrix units",
     ),
 )
-#: Where a step with one token is a graph that the host issues at once. They came in May 2024 (pull
-#: request 6766), and speed of that year is of releases before June.
-REPLAYED_TOKENS = (
+#: Where a step with one token is a graph that the host issues at once, if all that works on it is
+#: one accelerator.
+REPLAYED_ALONE = (
+    DrivenKernels(
+        frozenset({"llama.cpp@2024"}),
+        _GRAPHS,
+        ("cuda",),
+        "llama.cpp, pull request 6766, May 2024: graphs of batches of one, on Ampere and later, "
+        "where there is one accelerator, and none of experts",
+    ),
     DrivenKernels(
         frozenset({"llama.cpp@2025"}),
         _GRAPHS,
@@ -174,6 +182,8 @@ REPLAYED_TOKENS = (
         "later",
     ),
 )
+#: Of these, where it may be several accelerators with some layers each.
+REPLAYED_DIVIDED = frozenset({"llama.cpp@2025"})
 #: Operations of 32-bit lanes that scale a block's sum in such a product: a conversion, at half
 #: rate, a multiplication by one scale, and one that adds (llama.cpp, mmq.cuh,
 #: vec_dot_q8_0_q8_1_mma, 2025; NVIDIA, CUDA C++ Programming Guide, 2025, arithmetic throughput).
@@ -190,9 +200,11 @@ def loops_experts(release: str, family: str, backend: str | None = None) -> bool
     return any(one.holds(release, family, backend) for one in LOOPED_EXPERTS)
 
 
-def replays_tokens(release: str, family: str, backend: str | None = None) -> bool:
-    """Whether a release has a graph for steps with one token."""
-    return any(one.holds(release, family, backend) for one in REPLAYED_TOKENS)
+def replayed_accelerators(release: str, family: str, backend: str | None = None) -> float:
+    """Accelerators that may work on a step with one token, and have graphs for it: 0 for none."""
+    if not any(one.holds(release, family, backend) for one in REPLAYED_ALONE):
+        return 0.0
+    return inf if release in REPLAYED_DIVIDED else 1.0
 
 
 def attends_on_vectors(release: str, family: str, backend: str | None = None) -> bool:

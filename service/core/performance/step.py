@@ -30,6 +30,7 @@ from service.core.performance.issued import (
     fused_layers,
     looped_experts,
     narrow_expert_layers,
+    replays,
 )
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.messages import token_message
@@ -46,9 +47,6 @@ from service.core.performance.products import (
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import RankWork
 
-#: How much faster last caches are than the memory behind them: 5,120 bytes in a cycle of 1.41 GHz
-#: over 1.56 TB/s (NVIDIA A100 white paper, 2020), 3.5 TB/s over 0.96 (AMD, RDNA 3, 2022).
-_CACHE_RATIO = 4.0
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
 _VECTOR_ROWS = 8
@@ -78,17 +76,16 @@ class RankSteps:
     ``message.byte_s``; ``overhead_s``, with ``narrowing_s`` in it, ``step_s`` and ``sequence_s``
     are the engine's, which ``launch_bound`` ones spend beside the work; the latter two are also
     spent beside it where it ``schedules_ahead``. Kernels of steps with prompts take
-    ``issued_s`` to be issued, beside the work and the ``layers_s`` that the overhead has of what
-    lies between kernels. Products of experts take ``prompt_product_s`` each in them, and tiles of
-    their own where there are ``whole_expert_tiles``. Where all steps are ``eager``, they are issued
-    as those, but for graphs of one token (``replayed``). A token moves
-    ``elementwise_bytes_per_token`` besides, from cache where it holds what ``cached_tokens`` have
-    between two kernels; weights are widened whole from ``widened_from_rows`` on. A step with
-    prompts issues ``prompt_launch_count`` kernels, zero where nobody counted them, and starts in
-    ``prompts_s``. Decoding attends to ``bucket_ratio`` times as many tokens as there are. Work of
-    ``experts_on_host`` is none of the accelerator's. ``exposed_ratio`` of the shorter of arithmetic
-    and memory traffic does not overlap with the longer. Where the host computes what lies there,
-    many tokens are ``copying``.
+    ``issued_s`` to be issued, beside the work and in place of the ``layers_s`` that the overhead
+    has of graphs. Products of experts take ``prompt_product_s`` each in them, and tiles of their
+    own where there are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all
+    are issued as those. A token moves ``elementwise_bytes_per_token`` besides; weights are widened
+    whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels,
+    zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
+    ``bucket_ratio`` times as many tokens as there are. Work of ``experts_on_host`` is none of the
+    accelerator's. ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not
+    overlap with the longer. A graph saves ``replaying_s`` of steps with one token. Where the host
+    computes what lies there, many tokens are ``copying``.
     """
 
     work: RankWork
@@ -111,14 +108,13 @@ class RankSteps:
     sequence_bytes: Number
     told_s: Number
     layers_s: Number
-    replayed: bool
+    replaying_s: Number
     issued_s: Number
     eager: bool
     launch_bound: bool
     fused: bool
     rereads_by_sequence: bool
     elementwise_bytes_per_token: float
-    cached_tokens: Number
     widened_from_rows: float
     prompt_product_s: Number
     whole_expert_tiles: bool
@@ -148,10 +144,8 @@ class RankSteps:
             tokens = tokens / self.context_ranks
         flops = tokens * self.token_flops + sequences * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
-        between_bytes = tokens * self.elementwise_bytes_per_token
-        from_cache = between_bytes * minimum(self.cached_tokens / maximum(tokens, 1.0), 1.0)
-        memory_bytes = between_bytes - from_cache + sequences * self.sequence_bytes
-        memory_s: Number = (memory_bytes + from_cache / _CACHE_RATIO) / self.bytes_per_s
+        memory_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.sequence_bytes
+        memory_s: Number = memory_bytes / self.bytes_per_s
         # Compute and memory time of each operator [s].
         operators: list[tuple[Number, Number]] = []
         always, padded = True, None
@@ -228,13 +222,13 @@ class RankSteps:
             # The next step is made ready meanwhile: only the excess is seen.
             scheduling_s = maximum(scheduling_s - work_s - interconnect_s - overhead_s, 0.0)
         overhead_s = overhead_s + scheduling_s
+        if not is_nothing(self.replaying_s):
+            overhead_s = overhead_s - self.replaying_s * (tokens <= 1.0)
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
         elif not is_nothing(self.issued_s):
             issued: Truth = True if self.eager else load.prefill_tokens > 0
-            if self.replayed:
-                issued = tokens > 1.0
             # No step is over before its last kernel is issued.
             left_s = self.issued_s - self.layers_s - work_s - interconnect_s
             overhead_s = overhead_s + maximum(left_s, 0.0) * issued
@@ -347,6 +341,10 @@ def _rank_steps(
     narrowing_s = hardware.narrow_experts_s * narrow_layers
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
     layers_s = engine.layer_s * engine.layer_ratio * fused_layers(work, engine) * issued_ratio
+    replaying_s: Number = 0.0
+    if replays(work, parallelism, engine):
+        replayed_s = engine.layer_s * engine.replayed_ratio * fused_layers(work, engine)
+        replaying_s = maximum(layers_s - replayed_s, 0.0)
     return RankSteps(
         work=work,
         context_ranks=parallelism.context,
@@ -373,18 +371,17 @@ def _rank_steps(
         + engine.sampled_bytes * engine.sampling_ratio * work.chosen_from,
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
-        replayed=engine.replays_tokens and not (work.held_experts and engine.loops_experts),
+        replaying_s=replaying_s,
         issued_s=engine.prompt_layer_s
         * engine.waited_ratio
         * engine.backend_layer_ratio
         * work.layers,
-        eager=engine.issues_all or (eager and engine.replays_graphs),
+        eager=eager and engine.replays_graphs,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
         rereads_by_sequence=engine.rereads_heads and engine.rereads_by_sequence,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
         * engine.result_ratio,
-        cached_tokens=_cached_tokens(work, accelerator, engine),
         widened_from_rows=engine.widened_from_rows,
         prompt_product_s=engine.prompt_product_s if engine.loops_experts else 0.0,
         whole_expert_tiles=engine.whole_expert_tiles,
@@ -408,16 +405,6 @@ def step_time(
 ) -> StepTime:
     """A single step of a rank; see :meth:`RankSteps.time`."""
     return rank_steps(work, accelerator, parallelism, calibration, fused).time(load)
-
-
-def _cached_tokens(work: RankWork, accelerator: Accelerator, engine: EngineOverhead) -> Number:
-    """Tokens whose widest results an accelerator's last cache holds until they are read."""
-    widest = max(
-        (item.output_features for item in work.products if not item.per_sequence), default=0
-    )
-    if accelerator.sram_bytes is None or not widest:
-        return 0.0
-    return accelerator.sram_bytes / (widest * work.activation_bytes * engine.result_ratio)
 
 
 def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from service.core.performance.release_kernels import (
     loops_experts,
     multiplies_integers,
     prompt_layer_kernel_count,
-    replays_tokens,
+    replayed_accelerators,
     rereads_heads,
     stepwise_states,
     unrouted_below_bits,
@@ -165,18 +166,19 @@ def test_experts_of_prompts_are_looped_over_where_the_table_says(release, family
 
 
 @pytest.mark.parametrize(
-    ("release", "family", "backend", "replayed"),
+    ("release", "family", "backend", "accelerators"),
     [
-        ("llama.cpp@2024", "nvidia-ampere", None, False),
-        ("llama.cpp@2025", "nvidia-blackwell-gb20x", "cuda", True),
-        ("llama.cpp@2025", "nvidia-ada", "vulkan", False),
-        ("llama.cpp@2025", "nvidia-turing", "cuda", False),
-        ("llama.cpp@2025", "amd-rdna3", None, False),
-        ("vllm@v1", "nvidia-hopper", None, False),
+        ("llama.cpp@2023", "nvidia-ada", None, 0.0),
+        ("llama.cpp@2024", "nvidia-ampere", None, 1.0),
+        ("llama.cpp@2025", "nvidia-blackwell-gb20x", "cuda", inf),
+        ("llama.cpp@2025", "nvidia-ada", "vulkan", 0.0),
+        ("llama.cpp@2025", "nvidia-turing", "cuda", 0.0),
+        ("llama.cpp@2025", "amd-rdna3", None, 0.0),
+        ("vllm@v1", "nvidia-hopper", None, 0.0),
     ],
 )
-def test_steps_of_one_token_are_graphs_where_the_table_says(release, family, backend, replayed):
-    assert replays_tokens(release, family, backend) is replayed
+def test_steps_of_one_token_are_graphs_where_the_table_says(release, family, backend, accelerators):
+    assert replayed_accelerators(release, family, backend) == accelerators
 
 
 @pytest.mark.parametrize(
