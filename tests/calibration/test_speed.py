@@ -37,7 +37,7 @@ def _document(
             "request": {
                 "model": model,
                 "accelerator": accelerator,
-                "serving": {"engine": "vllm"},
+                "serving": {"engine": "vllm", "engine_version": "newest"},
                 "workload": {
                     "input_tokens": 512,
                     "output_tokens": 256,
@@ -224,7 +224,7 @@ def test_every_term_belongs_to_a_mechanism() -> None:
     assert by_host == {
         *("step_s", "layer_s", "expert_s", "sequence_s", "prompt_layer_s", "host_ratio"),
         *("prompt_product_s", "told_s", "served_s", "ranks_s", "prompts_s"),
-        *("backend_layer_ratio", "replayed_ratio"),
+        *("backend_layer_ratio", "replayed_ratio", "expert_kernel_s"),
         "sharded_layer_s",
     }
 

@@ -71,8 +71,8 @@ def test_a_gemini_prompt_of_0_24_wh_used_0_26_ml(packaged: Packaged):
 def test_a_reply_of_mistral_large_2_is_that_of_a_server_answering_one_at_a_time(
     packaged: Packaged, path: tuple[str, str], stated: float, widest: float
 ):
-    # 400 tokens; hardware, place and load are not published: eight H100 in France, unshared.
-    # Water is that of French electricity, on which sources disagree.
+    # 400 tokens; hardware, place and load are not published: eight H100 in France, unshared, with a
+    # release of that winter. Water is that of French electricity, on which sources disagree.
     found = impacts(
         packaged,
         model="mistralai/Mistral-Large-Instruct-2407",
@@ -80,6 +80,7 @@ def test_a_reply_of_mistral_large_2_is_that_of_a_server_answering_one_at_a_time(
         accelerator_count=8,
         region="country/FR",
         workload={"input_tokens": 100, "output_tokens": 400, "concurrency": 1},
+        serving={"engine_version": "2025-01"},
         period={"year": 2024},
     )["per_request"]
     holds(found[path[0]][path[1]], stated, widest)

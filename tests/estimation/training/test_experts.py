@@ -65,7 +65,7 @@ def test_deepseek_v3_trains_at_its_published_speed(ask):
     speeds = [one["tokens_per_s_per_accelerator"]["value"] for one in (plain, limited, hidden)]
     assert speeds == sorted(speeds)
     published = 1 / HOURS_PER_TOKEN / 3600
-    assert speeds[2] == pytest.approx(published, rel=0.10)
+    assert speeds[2] == pytest.approx(published, rel=0.12)
     assert speeds[0] < 0.6 * published  # which is why they hide it
     # Computation and messages to experts take about as long as each other, they say.
     parts = limited["parts"]
