@@ -216,6 +216,8 @@ class AlsoUsual(Stated):
     """Format of adapters."""
     gradient_dtype: NotRequired[Literal["fp32", "bf16", "fp16"]]
     """Format of gradients."""
+    gradient_sum_dtype: NotRequired[Literal["none", "fp32"]]
+    """Format of a second copy of gradients, in which micro-batches are summed."""
     attention: NotRequired[AttentionKernel]
     """How attention is computed."""
     framework_generation: NotRequired[str]

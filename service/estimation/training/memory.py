@@ -27,6 +27,8 @@ CHOICES = {
     "fused_kernels": "whether norms and activations are fused",
     "adapter_dtype": "in which format adapters are trained",
     "attention": "how attention is computed",
+    "gradient_dtype": "in which format gradients are held and exchanged",
+    "gradient_sum_dtype": "in which format gradients of micro-batches are summed",
     "master_weights": "in which format weights and states are updated",
     "activation_checkpointing": "what is recomputed, without which the run does not fit",
     "zero_stage": "what data-parallel ranks divide, without which the run does not fit",

@@ -39,6 +39,7 @@ _CORE_NAMES = {
     "optimizer_state_dtype": "optimizer_state_bytes",
     "adapter_dtype": "adapter_bytes",
     "gradient_dtype": "gradient_bytes",
+    "gradient_sum_dtype": "gradient_sum_bytes",
 }
 #: Fields of a request that tell what the core calls otherwise.
 _TOLD_BY = {"framework_generation": "framework_version"}
@@ -174,7 +175,7 @@ def left_open(
 def _in_core(name: str, value: Any) -> tuple[str, Any]:
     """A setting by the core's name and value."""
     field = _CORE_NAMES.get(name)
-    return (name, value) if field is None else (field, STATE_BYTES[value])
+    return (name, value) if field is None else (field, STATE_BYTES.get(value, 0.0))
 
 
 def zero_stage_of(
