@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture, Task
 from service.core.backends import Backend
-from service.core.elementwise import Number, Truth, minimum
+from service.core.elementwise import Number, Truth, minimum, scaled
 from service.core.engine_defaults import UsageContext
 from service.core.engines import USUAL_ENGINE, release_key
 from service.core.hardware import Hardware
@@ -211,6 +211,28 @@ class LengthSpread:
 NO_SPREAD = LengthSpread()
 
 
+@dataclass(frozen=True, slots=True)
+class Beams:
+    """Beam search: ``width`` continuations of each prompt are decoded, of which one is answered.
+
+    They share the cache of their prompt in pages, or each is ``copied``: then every continuation
+    has its prompt computed and its caches held for itself, and caches are put in the new order
+    after each token.
+    """
+
+    width: float = 1.0
+    copied: bool = False
+
+    @property
+    def prompt_copies(self) -> float:
+        """How often a prompt is computed and held [-]."""
+        return self.width if self.copied else 1.0
+
+
+#: Each request is one sequence.
+ONE_BEAM = Beams()
+
+
 @lightweight
 class InferenceWorkload:
     """Requests of one kind; ``concurrency`` counts those in flight over all replicas.
@@ -227,6 +249,8 @@ class InferenceWorkload:
     An agent makes ``calls_per_task`` requests one after the other, with ``tool_s`` between them
     [s], whose prompts grow by ``context_growth_tokens`` each [token]; with ``context_kept_cached``
     only what is new is computed.
+
+    With several ``beams``, a request is as many sequences after its prompt, whose answer is one.
     """
 
     input_tokens: Number
@@ -247,6 +271,7 @@ class InferenceWorkload:
     audio_positions: Number = 0.0
     audio_tokens: Number = 0.0
     arrivals: Arrivals = "spread"
+    beams: Beams = ONE_BEAM
 
     @property
     def sequence_tokens(self) -> Number:
@@ -322,6 +347,11 @@ class ServingSettings:
     def release(self) -> str:
         """What figures of the engine's generation are found by."""
         return release_key(self.engine, self.engine_generation)
+
+
+def most_requests(serving: ServingSettings, workload: InferenceWorkload) -> Number:
+    """Requests that settings let run at once on a replica: each beam is a sequence [-]."""
+    return scaled(serving.max_running_sequences, 1.0 / workload.beams.width)
 
 
 @lightweight

@@ -18,6 +18,8 @@ from service.core.recipes import Recipes
 
 #: What an engine runs.
 EngineWorkload: TypeAlias = Literal["inference", "training"]
+#: Whether beams hold the cache of their prompt once, or each for itself.
+BeamCaches: TypeAlias = Literal["shared", "copied"]
 
 #: Id under which figures stand that hold for engines without any of their own.
 FALLBACK_ENGINE = "default"
@@ -188,9 +190,10 @@ class Engine:
     take their share of the memory when they start, whatever they come to need of it; those that
     ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those that are
     ``preempting`` take pages as answers grow, and pause a request where pages run out; others set
-    room aside for a whole answer when they begin with it. It starts with ``defaults``. Those with
-    ``backends`` drive hardware by one of several interfaces, as they were built.
-    ``unestimated`` says what no formula here knows of it.
+    room aside for a whole answer when they begin with it. Those with ``beam_caches`` decode by
+    beam search; beams share the cache of their prompt, or each has a copy. It starts with
+    ``defaults``. Those with ``backends`` drive hardware by one of several interfaces, as they were
+    built. ``unestimated`` says what no formula here knows of it.
     """
 
     id: str
@@ -213,6 +216,7 @@ class Engine:
     preallocating: bool = False
     pads_heads: bool = False
     preempting: bool = False
+    beam_caches: BeamCaches | None = None
     defaults: tuple[DefaultsRule, ...] = ()
     backends: tuple[BackendOption, ...] = ()
     unestimated: str | None = None

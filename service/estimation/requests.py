@@ -199,6 +199,9 @@ class WorkloadRequest(Request):
     concurrency requests come together to idle replicas and none after them, as in a static batch or
     a script; times then are of these requests, rates over the time until all are answered. If null,
     spread."""
+    beam_width: int = Field(1, ge=1, le=64)
+    """Continuations that beam search decodes of each prompt, of which one is the answer: output
+    tokens count those of the answer alone. On engines with beam_search in /v1/engines."""
     prefix_cached_ratio: Ratio = 0.0
     """Share of the prompt found in the prefix cache."""
     calls_per_task: int = Field(1, ge=1, le=100_000)

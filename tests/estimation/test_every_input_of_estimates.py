@@ -173,6 +173,7 @@ SERVING: Changes = {
     "workload.concurrency": ({}, 128),
     "workload.requests_per_s": ({}, 3.0),
     "workload.arrivals": ({}, "at_once"),
+    "workload.beam_width": ({"serving.engine": "tensorrt-llm"}, 4),
     "workload.prefix_cached_ratio": ({}, 0.5),
     "workload.calls_per_task": ({}, 4),
     "workload.tool_s": ({"workload.calls_per_task": 4}, 1.0),

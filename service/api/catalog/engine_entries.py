@@ -113,6 +113,15 @@ class EngineCaches(Stated):
     source: str
 
 
+class EngineBeamSearch(Stated):
+    """How an engine decodes by beam search."""
+
+    caches: Literal["shared", "copied"]
+    """Whether beams hold the cache of their prompt once, in pages, or each computes and holds it
+    and caches are put in the new order after each token."""
+    source: str
+
+
 class EngineLayout(Stated):
     """How an engine divides a model where nobody says."""
 
@@ -369,6 +378,7 @@ class EngineEntry(CatalogEntry):
     preallocating: NotRequired[bool]
     pads_heads: NotRequired[bool]
     preempting: NotRequired[bool]
+    beam_search: NotRequired[EngineBeamSearch]
     backends: NotRequired[EngineBackends]
     defaults: NotRequired[list[EngineDefaults]]
     """Later rules that hold outdo earlier ones."""

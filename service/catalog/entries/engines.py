@@ -71,6 +71,9 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
     layout = fields.get("layout", {})
     if not isinstance(layout, Mapping):
         raise DocumentInvalid("/layout", "must be an object")
+    beam_search = fields.get("beam_search", {})
+    if not isinstance(beam_search, Mapping):
+        raise DocumentInvalid("/beam_search", "must be an object")
     trains = fields.get("trains", {})
     if not isinstance(trains, Mapping):
         raise DocumentInvalid("/trains", "must be an object")
@@ -95,6 +98,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         preallocating=fields.get("preallocating") is True,
         pads_heads=fields.get("pads_heads") is True,
         preempting=fields.get("preempting") is True,
+        beam_caches=beam_search.get("caches"),
         defaults=defaults_from(fields.get("defaults"), "/defaults"),
         backends=backends_from(fields.get("backends")),
         unestimated=fields.get("unestimated"),
@@ -106,6 +110,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         "usual_weights": reads.get("usual_source"),
         "holds": holds.get("source"),
         "layout": layout.get("source"),
+        "beam_search": beam_search.get("source"),
         "trains": trains.get("source"),
         "backends": fields.get("backends", {}).get("source"),
     } | {one["id"]: one.get("source") for one in fields.get("generations") or ()}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.deployment import most_requests
 from service.core.elementwise import FloatArray, maximum, minimum
 from service.core.estimate.inference import InferenceSetup, fitting_sequences, with_tiers
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
@@ -130,7 +131,7 @@ def _full(setup: InferenceSetup, memory: InferenceMemory) -> FullReplica:
         tiers = inference_tiers(memory, setup.tiers, setup.copies)
         deployment, calibration = with_tiers(deployment, calibration, tiers)
     fitting = fitting_sequences(setup.workload, memory, tiers)
-    slots = maximum(minimum(fitting, setup.serving.max_running_sequences), 1.0)
+    slots = maximum(minimum(fitting, most_requests(setup.serving, setup.workload)), 1.0)
     replica = replica_of(deployment, setup.workload, setup.serving, calibration)
     return FullReplica(replica, slots, replica.prefill())
 

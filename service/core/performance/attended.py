@@ -10,6 +10,14 @@ from service.core.deployment import Parallelism
 from service.core.elementwise import Number
 from service.core.number_formats import NumberFormat
 
+#: No sequence shares what it attends to with others.
+ALL_READ = 1.0
+#: Share of the peak of vector units in fp32 that kernels of decoding without groups of queries
+#: reach where they read from the chip's cache: some 15 FLOP for each number of the cache, which is
+#: widened, multiplied and added. What MLPerf's GPT-J reaches with four beams on H100 and H200
+#: (mlperf-inference-v4.1) gives 0.12 to 0.15.
+VECTOR_ATTENTION_RATIO = 0.133
+
 
 @dataclass(frozen=True, slots=True)
 class AttentionWork:
@@ -22,6 +30,9 @@ class AttentionWork:
     features of an encoder instead of to each other. ``scores_per_pair`` are the heads of all
     layers, each of which gives such a pair a score. Of the tokens that may be attended only
     ``density_ratio`` is [-]. Each head of keys and values serves ``heads_per_kv_head`` queries.
+    Where caches are ``rearranged``, each step also copies them in the order of its best beams. Of
+    the tokens that sequences attend to in decoding ``read_ratio`` are read from memory [-]; beams
+    share the others.
     """
 
     layers: float
@@ -35,6 +46,8 @@ class AttentionWork:
     density_ratio: Number = 1.0
     scores_per_pair: float = 0.0
     heads_per_kv_head: float = 1.0
+    rearranged: bool = False
+    read_ratio: Number = ALL_READ
 
     def moved_bytes_per_token(self, regrown: bool, repeated: bool, reread: bool) -> float:
         """What a sequence's step moves for each token that it attends to [B].
@@ -53,7 +66,7 @@ class AttentionWork:
             read += 2.0 * self.heads_per_kv_head
         elif reread:
             read = self.heads_per_kv_head
-        return self.cache_bytes_per_token * (read + 2.0 * regrown)
+        return self.cache_bytes_per_token * (read + 2.0 * regrown + 2.0 * self.rearranged)
 
 
 def cache_bytes_per_element(kv_format: NumberFormat) -> float:

@@ -19,7 +19,7 @@ from service.core.elementwise import (
     scaled,
 )
 from service.core.lightweight import lightweight
-from service.core.performance.attended import AttentionWork
+from service.core.performance.attended import ALL_READ, VECTOR_ATTENTION_RATIO, AttentionWork
 from service.core.performance.calibration import (
     COPIED_TOKENS,
     EngineOverhead,
@@ -56,11 +56,13 @@ class AttentionCost(NamedTuple):
     """Attention of layers alike: time by pair of tokens, and by token that is read.
 
     Such a token moves ``token_bytes``. Scores that are not fused take ``scores_s`` and
-    ``scores_bytes`` for a pair besides.
+    ``scores_bytes`` for a pair besides. Where beams share tokens, pairs of decoding take
+    ``decoded_pair_s``.
     """
 
     layer: AttentionWork
     pair_s: Number
+    decoded_pair_s: Number
     token_s: Number
     token_bytes: float
     scores_s: Number
@@ -191,12 +193,25 @@ class RankSteps:
                 uneven_bytes = uneven_bytes + size.weights_bytes * (read - mean_read)
                 uneven_bytes = uneven_bytes + size.row_bytes * (rows - mean_rows)
             apart_s = apart_s + self.prompt_product_s * size.item.calls * read
-        for layer, pair_s, token_s, token_bytes, scores_s, scores_bytes in self.attention:
-            pairs, read = attended(layer, load, self.context_ranks, self.fused, self.bucket_ratio)
+        for (
+            layer,
+            pair_s,
+            decoded_pair_s,
+            token_s,
+            token_bytes,
+            scores_s,
+            scores_bytes,
+        ) in self.attention:
+            pairs, decoded, read = attended(
+                layer, load, self.context_ranks, self.fused, self.bucket_ratio
+            )
             if self.rereads_by_sequence:
                 # Blocks of a group's heads read side by side what they share.
                 read = read / minimum(maximum(sequences, 1.0), layer.heads_per_kv_head)
-            operators.append((pair_s * pairs, token_s * read))
+            pairs_s = pair_s * pairs
+            if decoded_pair_s is not pair_s:
+                pairs_s = pairs_s + (decoded_pair_s - pair_s) * decoded
+            operators.append((pairs_s, token_s * read))
             flops = flops + layer.flops_per_pair * pairs
             memory_bytes = memory_bytes + token_bytes * read
             if not self.fused:
@@ -329,7 +344,8 @@ def _rank_steps(
         attention = tuple(
             AttentionCost(
                 layer,
-                layer.flops_per_pair / flops_per_s,
+                pair_s := layer.flops_per_pair / flops_per_s,
+                beams_pair_s(layer, pair_s, accelerator),
                 moved_bytes / bytes_per_s,
                 moved_bytes,
                 layer.scores_per_pair * moved_per_score / streamed_per_s,
@@ -415,14 +431,26 @@ def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
     return engine.prompt_layer_kernel_count * work.layers + widened
 
 
+def beams_pair_s(layer: AttentionWork, pair_s: Number, accelerator: Accelerator) -> Number:
+    """Time of a pair of tokens in decoding where beams share what they attend to [s].
+
+    Without groups of queries nothing fills the rows of matrix units: kernels of decoding compute on
+    vector units, which bounds them where few tokens come from memory.
+    """
+    vectors = accelerator.peak_flops_per_s.get("fp32")
+    if layer.read_ratio is ALL_READ or vectors is None or layer.heads_per_kv_head > 1.0:
+        return pair_s
+    return maximum(pair_s, layer.flops_per_pair / (VECTOR_ATTENTION_RATIO * vectors))
+
+
 def attended(
     layer: AttentionWork,
     load: StepLoad,
     context_ranks: int,
     fused: bool = True,
     bucket_ratio: float = 1.0,
-) -> tuple[Number, Number]:
-    """Pairs of tokens in attention over the contexts of a step, and tokens that are read.
+) -> tuple[Number, Number, Number]:
+    """Pairs of tokens in attention of a step, those of decoding, and tokens that are read.
 
     Decoding attends to ``bucket_ratio`` times as many tokens as there are.
     """
@@ -442,10 +470,13 @@ def attended(
         prefill_span = minimum(prefill_span, window / 2.0 if layer.chunked else window)
     decode_span = scaled(decode_span, layer.density_ratio)
     prefill_span = scaled(prefill_span, layer.density_ratio)
-    read = pairs = load.decode_sequences * decode_span
+    pairs = decoded = load.decode_sequences * decode_span
+    read = scaled(decoded, layer.read_ratio)
     if not is_nothing(load.prefill_tokens):
         pairs = pairs + load.prefill_tokens * prefill_span
         # A prompt's own keys and values are read once per block of queries, from cache for the most
         # part: about twice the context a prompt ends with.
         read = read + load.prefill_sequences * 2.0 * prefill_span + load.prefill_tokens
-    return (pairs, read) if context_ranks == 1 else (pairs / context_ranks, read / context_ranks)
+    if context_ranks == 1:
+        return pairs, decoded, read
+    return pairs / context_ranks, decoded / context_ranks, read / context_ranks

@@ -135,7 +135,7 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
     headroom = estimate.room.headroom_bytes.value / memory.capacity_bytes
     # Where all that is lacking is room for bursts, it lacks as much as that takes.
     lacking = batch.concurrency_per_replica - fitting * MOST_FILLED_RATIO
-    lacking = np.maximum(lacking * memory.sequence_bytes / memory.capacity_bytes, _NOTHING)
+    lacking = np.maximum(lacking * memory.request_bytes / memory.capacity_bytes, _NOTHING)
     rows, it_wh = np.ones(len(batch)), energy.request.it_wh
     e2e_s = rows * latency.mean_e2e_s
     call = latency if latency.average is None else latency.average

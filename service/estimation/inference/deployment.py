@@ -32,6 +32,7 @@ from service.core.performance.inference.latency import InferenceLatency
 from service.core.platform import Machine
 from service.estimation.calibrations import Calibration
 from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.beams import resolve_beams
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.hosting import hosted
 from service.estimation.inference.left_open import (
@@ -183,6 +184,17 @@ def resolve_deployment(
         arrivals=request.workload.arrivals or "spread",
     )
     workload = task_workload(request, workload, found.model.value, problems)
+    beams = resolve_beams(
+        request.workload.beam_width,
+        found.engine,
+        accelerator.value.hardware,
+        request.serving,
+        snapshot,
+        problems,
+        generates=workload.task == "generate",
+    )
+    if beams is not workload.beams:
+        workload = replace(workload, beams=beams)
     serving = with_step_budget(found.serving, workload)
     parallelism, compared = found.parallelism, None
     laid_out = Layouts(

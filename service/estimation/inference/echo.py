@@ -30,7 +30,7 @@ _RESOLVED = (
 
 
 #: What of the workload is resolved before it is repeated.
-_RESOLVED_LOAD = ("concurrency", "input_tokens", "output_tokens")
+_RESOLVED_LOAD = ("beam_width", "concurrency", "input_tokens", "output_tokens")
 
 
 class Precision(Answer):
@@ -77,6 +77,8 @@ class Workload(AskedWorkload):
     """Where answers differ in length."""
     concurrency: int
     """Requests in flight over all replicas."""
+    beam_width: int
+    """Continuations that are decoded of each prompt; 1 without beam search."""
     encoded_tokens: int
     """Positions that an encoder reads for each request, tokens or frames of audio; 0 without one.
     The decoder then begins with input_tokens."""
@@ -214,6 +216,7 @@ def _workload(workload: InferenceWorkload) -> Workload:
         "input_spread": _spread(workload.input_spread),
         "output_spread": _spread(workload.output_spread),
         "concurrency": whole(workload.concurrency),
+        "beam_width": whole(workload.beams.width),
         "encoded_tokens": whole(workload.encoded_tokens),
         "images_per_request": whole(workload.images),
         "audio_tokens": whole(workload.audio_tokens),

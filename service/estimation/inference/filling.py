@@ -6,7 +6,12 @@ from dataclasses import replace
 from math import floor
 from typing import Final
 
-from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
+from service.core.deployment import (
+    Deployment,
+    InferenceWorkload,
+    ServingSettings,
+    most_requests,
+)
 from service.core.elementwise import plain
 from service.core.memory.inference.memory import inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
@@ -25,7 +30,7 @@ def as_many_as_fit(
     runtime: RuntimeOverheads,
 ) -> InferenceWorkload:
     """The workload with as many requests in flight as there is room and slots for, at least one."""
-    most = plain(serving.max_running_sequences) * deployment.parallelism.data
+    most = floor(plain(most_requests(serving, workload))) * deployment.parallelism.data
     for _ in range(_LOOKS):
         memory = inference_memory(deployment, workload, serving, runtime)
         fitting = floor(memory.max_concurrency.value)

@@ -57,12 +57,19 @@ MEMORY = (
         _LAYERS | _PAGE | paths("engine.cache_copies", "plan.cache.state_bytes", bytes="windows"),
     ),
     Formula(
+        "Cache of one request",
+        "prompt_copies * sequence_bytes + beams_bytes",
+        f"{_PAGES} (beams share pages of their prompt)",
+        "request_bytes",
+        paths("workload.beams.prompt_copies"),
+    ),
+    Formula(
         "Cache at the requested concurrency",
-        "sequences * (sequence_bytes - shared_bytes) + shared_bytes + prefill_bytes"
-        " - growing_bytes * (sequences - sqrt(sequences))",
+        "requests * (request_bytes - shared_bytes) + shared_bytes + prefill_bytes"
+        " - growing_bytes * (requests - sqrt(requests))",
         f"{_PAGES} (shared pages)",
         "kv_cache_bytes",
-        paths(sequences="concurrency_per_replica"),
+        paths(requests="concurrency_per_replica"),
     ),
     Formula(
         "Temporary tensors inside the widest layer",
@@ -219,18 +226,18 @@ MEMORY = (
     Formula(
         "Sequences that fit",
         "replicas * floor(((sqrt(growing_bytes ** 2"
-        " + 4 * max(max(sequence_bytes - shared_bytes, 1) + step_bytes_per_sequence"
+        " + 4 * max(max(request_bytes - shared_bytes, 1) + step_bytes_per_sequence"
         " - growing_bytes, 1) * max(room_bytes - shared_bytes - prefill_bytes, 0)) - growing_bytes)"
-        " / (2 * max(max(sequence_bytes - shared_bytes, 1) + step_bytes_per_sequence"
+        " / (2 * max(max(request_bytes - shared_bytes, 1) + step_bytes_per_sequence"
         " - growing_bytes, 1))) ** 2"
         " if growing_bytes > 0 else max(room_bytes - shared_bytes - prefill_bytes, 0)"
-        " / (max(sequence_bytes - shared_bytes, 1) + step_bytes_per_sequence))",
+        " / (max(request_bytes - shared_bytes, 1) + step_bytes_per_sequence))",
         _PAGES,
         "max_concurrency",
         paths(
             "deciding_sequences.room_bytes",
             "deciding_sequences.step_bytes_per_sequence",
-            "deciding_sequences.stage.sequence_bytes",
+            "deciding_sequences.stage.request_bytes",
             "deciding_sequences.stage.shared_bytes",
             "deciding_sequences.stage.prefill_bytes",
             "deciding_sequences.stage.growing_bytes",
@@ -240,7 +247,8 @@ MEMORY = (
     ),
     Formula(
         "Left for the tokens of a sequence at the requested concurrency",
-        "(room_bytes / cache_copies - step_tokens * windows_bytes_per_token) / max(sequences, 1)"
+        "((room_bytes / cache_copies - step_tokens * windows_bytes_per_token) / max(requests, 1)"
+        " - beams_bytes / cache_copies) / prompt_copies"
         " - constant_bytes - cache_bytes_per_token * before_tokens",
         _PAGES,
         "deciding_stretch.spare_bytes",
@@ -250,7 +258,9 @@ MEMORY = (
             "deciding_stretch.line.constant_bytes",
             "deciding_stretch.before_tokens",
             "deciding_stretch.windows_bytes_per_token",
-            sequences="concurrency_per_replica",
+            "workload.beams.prompt_copies",
+            beams_bytes="deciding_stretch.beams_bytes",
+            requests="concurrency_per_replica",
             cache_bytes_per_token="deciding_stretch.line.bytes_per_token",
         ),
     ),

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
 from service.core.deployment import UNBOUNDED_STEP_TOKENS, ServingSettings
-from service.core.elementwise import Number, floor, maximum, minimum, plain, where
+from service.core.elementwise import Number, floor, maximum, minimum, plain, scaled, where
 from service.core.interval import Interval, shift
 from service.core.lightweight import lightweight
 from service.core.memory.inference.activations import layer_bytes_per_token
@@ -135,11 +135,14 @@ def step_tokens(engine: EngineRuntime, serving: ServingSettings, input_tokens: N
     return Ramp(where(ends, most, 0.0), where(ends, 0.0, input_tokens), where(ends, 0.0, most))
 
 
-def sampled_sequences(engine: EngineRuntime, most_running: Number) -> Ramp:
-    """Sequences sampled at once: as many as prepared for, or as run, and those at most [-]."""
+def sampled_sequences(engine: EngineRuntime, most_running: Number, beams: float = 1.0) -> Ramp:
+    """Sequences sampled at once: as many as prepared for, or as run, and those at most [-].
+
+    Each request has so many ``beams``.
+    """
     if engine.profiled_sequences:
         return Ramp(minimum(engine.profiled_sequences, most_running), 0.0, 0.0)
-    return Ramp(0.0, 1.0, most_running)
+    return Ramp(0.0, beams, most_running)
 
 
 def rooms_of_sequences(memory: InferenceMemory) -> list[tuple[SequencesRoom, ...]]:
@@ -186,7 +189,11 @@ def rooms_of_lengths(memory: InferenceMemory) -> list[tuple[LengthsRoom, ...]]:
     first = layer_bytes_per_token(peak, shape, attended if attends else shape.attended_tokens)
     score = peak.score_heads * shape.bytes_per_score if attends else 0.0
     logits = peak.vocabulary_entries * shape.bytes_per_logit
-    growing = where(steps.each > 0.0, memory.concurrency_per_replica, 0.0)
+    growing = where(
+        steps.each > 0.0,
+        scaled(memory.concurrency_per_replica, memory.workload.beams.prompt_copies),
+        0.0,
+    )
     most = steps.rest + steps.most
 
     def inside(tokens: Number, more: Number) -> tuple[Number, Number, Number]:
@@ -250,7 +257,7 @@ def _sequences(way: SequencesRoom, end: str = "value") -> Number:
     """Sequences that find place in a room [-]."""
     stage = way.stage
     free = getattr(way.room_bytes, end) - stage.shared_bytes - stage.prefill_bytes
-    private = stage.sequence_bytes - stage.shared_bytes
+    private = stage.request_bytes - stage.shared_bytes
     return most_sequences(free, private, stage.growing_bytes, way.step_bytes_per_sequence)
 
 
@@ -264,11 +271,14 @@ def _stretches(way: LengthsRoom, end: str = "value") -> list[Stretch]:
     """What is left for tokens by each line of a sequence's size."""
     stage, room, before = way.stage, getattr(way.room_bytes, end), way.before_tokens
     sequences, copies = stage.concurrency_per_replica, stage.engine.cache_copies
+    repeated = stage.workload.beams.prompt_copies
     each = room_each(stage.plan.cache, room / copies, sequences, stage.step_tokens)
-    held = maximum(sequences, 1.0) * copies
+    each = (each - stage.beams_bytes / copies) / repeated
+    held = maximum(sequences, 1.0) * copies * repeated
     return [
         Stretch(
             room_bytes=room,
+            beams_bytes=stage.beams_bytes,
             windows_bytes_per_token=stage.plan.cache.windowed_bytes_per_token,
             line=line,
             spare_bytes=each - line.constant_bytes - line.bytes_per_token * before,

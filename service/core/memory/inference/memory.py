@@ -12,7 +12,17 @@ from service.core.deployment import (
     Parallelism,
     ServingSettings,
 )
-from service.core.elementwise import Label, Number, Truth, ceil, floor, maximum, minimum, where
+from service.core.elementwise import (
+    Label,
+    Number,
+    Truth,
+    ceil,
+    floor,
+    maximum,
+    minimum,
+    scaled,
+    where,
+)
 from service.core.interval import (
     Interval,
     certainty,
@@ -65,9 +75,10 @@ class InferenceMemory:
     ``kv_cache_budget_bytes`` what weights and the parts that count against the share leave of it
     for caches, as long as everything together stays within the capacity. ``headroom_bytes`` is what
     the requested caches leave of that; ``fits`` says whether its value is not negative.
-    ``sequence_bytes`` is the size of a whole sequence,
+    ``sequence_bytes`` is the size of a whole sequence, ``request_bytes`` that of a request with all
+    its beams, of which ``beams_bytes`` are answers of further beams that share its prompt;
     ``draft_model_bytes`` a draft model with its caches (part of the runtime memory), and
-    ``shared_bytes`` what sequences share of it; a running one lacks ``growing_bytes`` of a whole
+    ``shared_bytes`` what requests share of theirs; a running one lacks ``growing_bytes`` of a whole
     one on average; ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences
     are held by a rank. ``peak_bytes`` are temporary tensors before what was measured, of the step
     that ``shape`` tells, and ``images_bytes`` those while its images are encoded; ``steps`` and
@@ -96,6 +107,7 @@ class InferenceMemory:
     host_bytes: Interval
     checkpoint_bytes: Number
     sequence_bytes: Number
+    beams_bytes: Number
     shared_bytes: Number
     growing_bytes: Number
     prefill_bytes: Number
@@ -128,6 +140,11 @@ class InferenceMemory:
         return independent_sum(
             (self.weights_bytes, self.kv_cache_bytes, self.activations_bytes, self.runtime_bytes)
         )
+
+    @property
+    def request_bytes(self) -> Number:
+        """Caches of a whole request, with all its beams [B]."""
+        return self.workload.beams.prompt_copies * self.sequence_bytes + self.beams_bytes
 
     @computed_once
     def kv_cache_bytes_per_token(self) -> Number:
@@ -298,8 +315,9 @@ def _on_stage(
     )
     concurrency_per_replica = ceil(workload.concurrency / parallelism.data)
 
-    steps = step_tokens(engine, serving, workload.input_tokens)
-    sampled = sampled_sequences(engine, serving.max_running_sequences)
+    beams = workload.beams
+    steps = step_tokens(engine, serving, beams.prompt_copies * workload.input_tokens)
+    sampled = sampled_sequences(engine, serving.max_running_sequences, beams.width)
     at_once = steps.at(concurrency_per_replica), sampled.at(concurrency_per_replica)
     shape = _step_shape(plan, engine, workload, serving, *at_once)
     peak = step_peak_bytes(plan.peak, shape)
@@ -320,6 +338,8 @@ def _on_stage(
     context = engine.context(accelerator)
     copies = engine.cache_copies
     sequence = copies * layout_sequence_bytes(layout, tokens)
+    sharing = beams.width - beams.prompt_copies
+    answers = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
     # One sequence at a time holds a step's worth of tokens beside its windows.
     prefill = (
         copies * layout_sequence_bytes(layout, tokens, minimum(shape.step_tokens, tokens))
@@ -329,7 +349,8 @@ def _on_stage(
     )
     shared = copies * _shared_bytes(layout, workload, tokens)
     growing = copies * _growing_bytes(plan, engine, workload, serving, sequence / copies)
-    cached = held_bytes(concurrency_per_replica, sequence - shared, growing) + shared + prefill
+    request = beams.prompt_copies * sequence + answers
+    cached = held_bytes(concurrency_per_replica, request - shared, growing) + shared + prefill
 
     slack = engine.slack(peak)
     weights, cache = engine.loaded(plan.weights.total_bytes), engine.sized(cached)
@@ -370,6 +391,7 @@ def _on_stage(
         host_bytes=engine.sized(plan.weights.host_bytes + engine.host_pool_bytes),
         checkpoint_bytes=plan.weights.total_model_bytes,
         sequence_bytes=sequence,
+        beams_bytes=answers,
         shared_bytes=shared,
         growing_bytes=growing,
         prefill_bytes=prefill,
@@ -454,7 +476,8 @@ def _growing_bytes(
         return 0.0
     answered = workload.output_tokens / 2.0 * minimum(workload.output_spread.square_ratio, 2.0)
     tokens = engine.held_tokens(workload.input_tokens + answered, serving.max_model_len)
-    return maximum(whole - layout_sequence_bytes(plan.cache, tokens), 0.0)
+    lacking = maximum(whole - layout_sequence_bytes(plan.cache, tokens), 0.0)
+    return scaled(lacking, workload.beams.width)
 
 
 def _shared_bytes(layout: CacheLayout, workload: InferenceWorkload, tokens: Number) -> Number:

@@ -38,7 +38,8 @@ def inference_parts(
     Expected share of experts in use when each of B tokens picks k of E: 1 − (1 − k/E)^B.
     """
     architecture = memory.deployment.architecture
-    sequences = maximum(memory.concurrency_per_replica * 1.0, 1.0)
+    requests = maximum(memory.concurrency_per_replica * 1.0, 1.0)
+    sequences = requests * memory.workload.beams.width
     touched = {TensorClass.EXPERT: experts_touched_ratio(memory, sequences)}
     if not architecture.tied_embeddings:
         touched[TensorClass.EMBEDDING] = minimum(sequences / architecture.vocab_size, 1.0)

@@ -118,11 +118,13 @@ class Stretch:
     """Room that is left for the tokens of a sequence beyond ``before_tokens``.
 
     Each takes ``bytes_per_token``, and each pair of two of them ``bytes_per_pair``. ``room_bytes``
-    is that of all caches, of which a sequence takes what ``line`` says [B], and a token of a step
-    ``windows_bytes_per_token`` in layers with windows.
+    is that of all caches, of which a sequence takes what ``line`` says [B], further beams that
+    share its prompt ``beams_bytes`` [B], and a token of a step ``windows_bytes_per_token`` in
+    layers with windows.
     """
 
     room_bytes: Number
+    beams_bytes: Number
     windows_bytes_per_token: Number
     line: SizeLine
     spare_bytes: Number

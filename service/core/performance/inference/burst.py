@@ -240,7 +240,7 @@ def _wave(replica: Replica, sequences: Number, prefill: StepTime) -> Wave:
     tokens = minimum(together * requests.new_input_tokens, replica.chunk_tokens)
     alone = StepLoad(
         tokens,
-        maximum(tokens / requests.new_input_tokens, 1.0),
+        requests.prompts(tokens),
         requests.prefill_context_tokens,
         0.0,
         0.0,

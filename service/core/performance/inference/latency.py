@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
-from service.core.elementwise import Number, Truth, maximum, minimum, where
+from service.core.deployment import (
+    ONE_BEAM,
+    Deployment,
+    InferenceWorkload,
+    ServingSettings,
+    most_requests,
+)
+from service.core.elementwise import Number, Truth, maximum, minimum, scaled, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
 from service.core.lightweight import computed_once, lightweight
 from service.core.otherwise import reaching
@@ -315,7 +321,7 @@ def inference_latency(
     """
     parallelism = deployment.parallelism
     replicas = parallelism.data
-    slots = maximum(minimum(fitting_sequences, serving.max_running_sequences), 1.0)
+    slots = maximum(minimum(fitting_sequences, most_requests(serving, workload)), 1.0)
     replica = replica_of(deployment, workload, serving, calibration)
     if serving.disaggregation is not None:
         return _disaggregated(deployment, workload, serving, replica, float(slots))
@@ -348,8 +354,12 @@ def inference_latency(
 
 
 def new_input_tokens(workload: InferenceWorkload) -> Number:
-    """Prompt tokens that are computed: at least the last, whatever a cache holds [token]."""
-    return maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0)
+    """Prompt tokens that are computed: at least the last, whatever a cache holds [token].
+
+    Those of all beams, where each computes its prompt.
+    """
+    each = maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0)
+    return scaled(each, workload.beams.prompt_copies)
 
 
 def replica_of(
@@ -379,6 +389,10 @@ def replica_of(
             serving.flash_attention,
         )
     attending = work.attending_to(encoded_tokens)
+    if workload.beams.copied:
+        attending = attending.rearranging()
+    elif workload.beams is not ONE_BEAM:
+        attending = attending.sharing(_read_ratio(workload))
     return Replica(
         steps=rank_steps(
             *(attending, deployment.accelerator, parallelism, calibration),
@@ -393,12 +407,20 @@ def replica_of(
             encoded_tokens=encoded_tokens,
             input_spread=workload.input_spread,
             output_spread=workload.output_spread,
+            beams=workload.beams,
         ),
         chunk_tokens=serving.chunked_prefill_tokens,
         drafting=_drafting(deployment, serving, calibration),
         prompts_apart=serving.prompts_apart,
         encoder=encoder,
     )
+
+
+def _read_ratio(workload: InferenceWorkload) -> Number:
+    """Of the tokens that the beams of a request attend to, those that are read, once each [-]."""
+    width, answered = workload.beams.width, workload.output_tokens / 2.0
+    prompt = workload.input_tokens
+    return (prompt + width * answered) / (width * (prompt + answered))
 
 
 def _disaggregated(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from service.core.deployment import NO_SPREAD, LengthSpread, Parallelism
+from service.core.deployment import NO_SPREAD, ONE_BEAM, Beams, LengthSpread, Parallelism
 from service.core.elementwise import (
     Number,
     Truth,
@@ -41,7 +41,8 @@ class Requests:
     """Requests of one kind.
 
     ``new_input_tokens`` of a prompt of ``context_tokens`` are computed, the others found in a
-    prefix cache; lengths are means [token], with their spreads.
+    prefix cache; lengths are means [token], with their spreads. Each is decoded by ``beams``, and
+    where these copy their prompt, tokens of all copies are computed.
     """
 
     new_input_tokens: Number
@@ -50,6 +51,7 @@ class Requests:
     encoded_tokens: Number = 0.0
     input_spread: LengthSpread = NO_SPREAD
     output_spread: LengthSpread = NO_SPREAD
+    beams: Beams = ONE_BEAM
 
     @property
     def later_tokens(self) -> Number:
@@ -57,9 +59,18 @@ class Requests:
         return self.output_tokens - 1.0
 
     @property
+    def decoded_tokens(self) -> Number:
+        """Tokens after the first of all its continuations [token]."""
+        return scaled(self.later_tokens, self.beams.width)
+
+    def prompts(self, tokens: Number) -> Number:
+        """Sequences that a step computes so many tokens of prompts of, one at least [-]."""
+        return scaled(maximum(tokens / self.new_input_tokens, 1.0), self.beams.prompt_copies)
+
+    @property
     def prefill_context_tokens(self) -> Number:
         """Tokens that a token of a prompt attends to: most tokens are in long prompts [token]."""
-        mean = self.context_tokens - self.new_input_tokens / 2.0
+        mean = self.context_tokens - self.new_input_tokens / (2.0 * self.beams.prompt_copies)
         return mean * self.input_spread.square_ratio
 
     @property
@@ -154,7 +165,7 @@ class Replica:
         """
         requests = self.requests
         most = self.encodable(
-            self.chunk_tokens / (requests.new_input_tokens + requests.later_tokens)
+            self.chunk_tokens / (requests.new_input_tokens + requests.decoded_tokens)
         )
         return scaled(most, 1.0 + self.prompts_apart * _UNBOUNDED)
 
@@ -171,8 +182,8 @@ class Replica:
     @property
     def held_steps(self) -> Number:
         """Steps for which a request holds a slot: those of its prompt and of later tokens [-]."""
-        later = self.requests.later_tokens
-        chunks = maximum(1.0 / self.prompts_by_budget - later / self.chunk_tokens, 1.0)
+        later, decoded = self.requests.later_tokens, self.requests.decoded_tokens
+        chunks = maximum(1.0 / self.prompts_by_budget - decoded / self.chunk_tokens, 1.0)
         if is_nothing(self.prompts_apart):
             return later + chunks
         return later + chunks * (1.0 - self.prompts_apart) + self.prompts_apart
@@ -220,7 +231,7 @@ class Replica:
         # A sequence meets the others, beside itself.
         neighbours = decoding * (1.0 - 1.0 / maximum(sequences, 1.0))
         # Those that decode take no room in the steps of prompts that are apart.
-        beside = scaled(neighbours, 1.0 - self.prompts_apart)
+        beside = scaled(scaled(neighbours, requests.beams.width), 1.0 - self.prompts_apart)
         room = maximum(self.chunk_tokens - beside, 1.0)
         if together is None:
             together = prompts / maximum(1.0 - exp(-prompts), _NO_PROMPTS)
@@ -230,7 +241,7 @@ class Replica:
         alone = decode_load(requests, neighbours + 1.0)
         mixed_load = StepLoad(
             tokens,
-            maximum(tokens / new, 1.0),
+            requests.prompts(tokens),
             requests.prefill_context_tokens,
             beside,
             alone.decode_context_tokens,
@@ -265,7 +276,8 @@ class Replica:
         if corrections is not NO_CORRECTIONS:
             slower = corrections.decode.ratio
             # A step of both is slower by as much as its parts are one after the other.
-            decoding_share = minimum(alone.decode_sequences - 1.0, 1.0) * decode.total_s
+            others = scaled(alone.decode_sequences, 1.0 / self.requests.beams.width) - 1.0
+            decoding_share = minimum(others, 1.0) * decode.total_s
             alone_s = prefill.total_s / corrections.prefill.ratio
             mixed = mixed.slowed(
                 (prefill.total_s + decoding_share * slower) / (alone_s + decoding_share)
@@ -363,10 +375,11 @@ def overlapping_stages(pipeline: int, launch_count: float) -> float:
 def prompt_load(requests: Requests, chunk_tokens: Number) -> StepLoad:
     """What a step of a prompt's chunk alone processes, by the token budget of a step [token]."""
     chunk = minimum(requests.new_input_tokens, chunk_tokens)
-    return StepLoad(chunk, 1.0, requests.prefill_context_tokens, 0.0, 0.0)
+    copies = requests.beams.prompt_copies
+    return StepLoad(chunk, copies, requests.prefill_context_tokens, 0.0, 0.0)
 
 
-def decode_load(requests: Requests, sequences_per_stage: Number) -> StepLoad:
-    """What a step processes of so many sequences that decode in a pipeline stage [-]."""
-    sequences = maximum(sequences_per_stage, 1.0)
+def decode_load(requests: Requests, requests_per_stage: Number) -> StepLoad:
+    """What a step processes of so many requests that decode in a pipeline stage [-]."""
+    sequences = scaled(maximum(requests_per_stage, 1.0), requests.beams.width)
     return StepLoad(0.0, 0.0, 0.0, sequences, requests.decode_context_tokens)
