@@ -12,11 +12,6 @@ from service.core.number_formats import NumberFormat
 
 #: No sequence shares what it attends to with others.
 ALL_READ = 1.0
-#: Share of the peak of vector units in fp32 that kernels of decoding without groups of queries
-#: reach where they read from the chip's cache: some 15 FLOP for each number of the cache, which is
-#: widened, multiplied and added. What MLPerf's GPT-J reaches with four beams on H100 and H200
-#: (mlperf-inference-v4.1) gives 0.12 to 0.15.
-VECTOR_ATTENTION_RATIO = 0.133
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from service.core.elementwise import (
     scaled,
 )
 from service.core.lightweight import lightweight
-from service.core.performance.attended import ALL_READ, VECTOR_ATTENTION_RATIO, AttentionWork
+from service.core.performance.attended import AttentionWork
+from service.core.performance.beams import beams_pair_s
 from service.core.performance.calibration import (
     COPIED_TOKENS,
     EngineOverhead,
@@ -429,18 +430,6 @@ def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
         return 0.0
     widened = sum(item.calls for item in work.products if widened_whole(item, engine))
     return engine.prompt_layer_kernel_count * work.layers + widened
-
-
-def beams_pair_s(layer: AttentionWork, pair_s: Number, accelerator: Accelerator) -> Number:
-    """Time of a pair of tokens in decoding where beams share what they attend to [s].
-
-    Without groups of queries nothing fills the rows of matrix units: kernels of decoding compute on
-    vector units, which bounds them where few tokens come from memory.
-    """
-    vectors = accelerator.peak_flops_per_s.get("fp32")
-    if layer.read_ratio is ALL_READ or vectors is None or layer.heads_per_kv_head > 1.0:
-        return pair_s
-    return maximum(pair_s, layer.flops_per_pair / (VECTOR_ATTENTION_RATIO * vectors))
 
 
 def attended(

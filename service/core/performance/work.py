@@ -129,22 +129,6 @@ class RankWork:
         )
         return replace(self, attention=attention)
 
-    def sharing(self, read_ratio: Number) -> RankWork:
-        """The work where beams share what they attend to, but for a share that each reads [-]."""
-        attention = tuple(replace(one, read_ratio=read_ratio) for one in self.attention)
-        return replace(self, attention=attention)
-
-    def rearranging(self) -> RankWork:
-        """The work where each step also copies caches and states in the order of its best beams.
-
-        What is copied is read and written.
-        """
-        return replace(
-            self,
-            attention=tuple(replace(one, rearranged=True) for one in self.attention),
-            state_bytes_per_sequence=2.0 * self.state_bytes_per_sequence,
-        )
-
     def attending_sparsely(self, density_ratio: float) -> RankWork:
         """The work where layers that see everything attend to a share of it only.
 

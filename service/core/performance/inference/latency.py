@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from math import inf
 
 from service.core.deployment import (
-    ONE_BEAM,
     Deployment,
     InferenceWorkload,
     ServingSettings,
@@ -20,6 +19,7 @@ from service.core.elementwise import Number, Truth, maximum, minimum, scaled, wh
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
 from service.core.lightweight import computed_once, lightweight
 from service.core.otherwise import reaching
+from service.core.performance.beams import with_beams
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, closed_loop
 from service.core.performance.inference.burst import Burst, burst_load
@@ -388,11 +388,7 @@ def replica_of(
             *(encodes, read, deployment.accelerator, parallelism, calibration),
             serving.flash_attention,
         )
-    attending = work.attending_to(encoded_tokens)
-    if workload.beams.copied:
-        attending = attending.rearranging()
-    elif workload.beams is not ONE_BEAM:
-        attending = attending.sharing(_read_ratio(workload))
+    attending = with_beams(work.attending_to(encoded_tokens), workload)
     return Replica(
         steps=rank_steps(
             *(attending, deployment.accelerator, parallelism, calibration),
@@ -414,13 +410,6 @@ def replica_of(
         prompts_apart=serving.prompts_apart,
         encoder=encoder,
     )
-
-
-def _read_ratio(workload: InferenceWorkload) -> Number:
-    """Of the tokens that the beams of a request attend to, those that are read, once each [-]."""
-    width, answered = workload.beams.width, workload.output_tokens / 2.0
-    prompt = workload.input_tokens
-    return (prompt + width * answered) / (width * (prompt + answered))
 
 
 def _disaggregated(
