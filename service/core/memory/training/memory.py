@@ -41,6 +41,7 @@ from service.core.memory.training.activations import (
     stored_bytes,
     working_bytes,
 )
+from service.core.memory.training.adapted_weights import adapted_weights_bytes
 from service.core.memory.training.adapters import virtual_tokens
 from service.core.memory.training.beside import NOTHING, Beside, BesideBytes
 from service.core.memory.training.buffers import (
@@ -340,6 +341,7 @@ def _on_stage(
         structural,
         stage,
         wide_tables=framework.wide_tables,
+        whole_scales=framework.whole_scales,
     )
     element_bytes = result_bytes(deployment, wide=framework.widens(deployment, settings))
     making = framework.making
@@ -364,6 +366,7 @@ def _on_stage(
         messages["narrowed_weights"] = narrowed_weights_bytes(
             architecture, parallelism.of_layers, structural, deployment, share
         )
+    messages |= adapted_weights_bytes(deployment, structural, state.layers, element_bytes)
     gathered = sum(messages.values())
     own_each, own_part = logits_bytes(deployment, settings, framework, state, micro_batch.tokens)
     guest = _beside(stage, beside, micro_batch, overheads, context)

@@ -59,7 +59,8 @@ class FrameworkRuntime:
     too small, so that it comes on top of them. With a ``flat_zero_step`` that is so with ZeRO 1 and
     2, of all that the rank updates at once. A framework that ``keeps_gradients`` makes room for
     all of them before the first pass; any other lets them go after each step. One with
-    ``wide_tables`` keeps states of embeddings in 32 bit under optimizers of 8 bits. Sizes that
+    ``wide_tables`` keeps states of embeddings in 32 bit under optimizers of 8 bits, and one with
+    ``whole_scales`` divides no scales of a base of bitsandbytes. Sizes that
     follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
     """
 
@@ -76,6 +77,7 @@ class FrameworkRuntime:
     keeps_gradients: bool = False
     flat_step: bool = False
     wide_tables: bool = False
+    whole_scales: bool = False
     narrow_operands: bool = False
     own_head: bool = False
     quantised_head: bool = False
