@@ -224,6 +224,8 @@ class AlsoUsual(Stated):
     """Generation of the framework that is used."""
     encoders: NotRequired[bool]
     """Whether they do with models only that embed rather than generate."""
+    routed: NotRequired[bool]
+    """Whether they do with models only that route tokens to experts."""
     methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
     """Methods with which they do; any if left out."""
     zero_stages: NotRequired[list[Literal[0, 1, 2, 3]]]
