@@ -51,6 +51,7 @@ from service.core.memory.training.buffers import (
     reduces_apart,
     result_bytes,
 )
+from service.core.memory.training.measured import is_measured
 from service.core.memory.training.micro_batch import MicroBatchRoom
 from service.core.memory.training.moments import Moments, late_gradients, step_bytes
 from service.core.memory.training.narrowed import (
@@ -330,6 +331,8 @@ def _on_stage(
     framework = overheads.of(settings.release).stepping(settings)
     if settings.expandable_segments:
         framework = framework.expanding
+    if not is_measured(deployment, settings, beside):
+        framework = framework.unmeasured
     deployment = framework.as_held(deployment, settings)
     architecture, parallelism = deployment.architecture, deployment.parallelism
     structural = settings.structural

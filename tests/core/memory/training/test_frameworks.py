@@ -73,6 +73,24 @@ def test_buckets_of_data_parallel_ranks_hold_gradients_again():
     assert buckets("torchtitan", zero_stage=3) == 0.0
 
 
+def test_deepspeed_makes_two_whole_buckets_in_zero_2_however_few_gradients_there_are():
+    def buckets(framework, zero_stage, **settings):
+        chosen = TrainingSettings(
+            method="lora",
+            framework=framework,
+            zero_stage=zero_stage,
+            **settings,
+        )
+        return trained(chosen, Parallelism(data=8)).communication_parts_bytes["buckets"]
+
+    # Of 16 bit, twice, where a tenth as many are trained: 500 million, and 200 million as the
+    # Trainer's configurations say.
+    assert buckets("deepspeed", 2) == 2 * 2 * 5e8
+    assert buckets("transformers", 2) == 2 * 2 * 2e8
+    # Stage 1 and other frameworks gather what there is.
+    assert buckets("transformers", 1) < buckets("torchtitan", 2) < 0.5 * 2 * 2 * 2e8
+
+
 def test_deepspeed_makes_flat_gradients_of_a_whole_share():
     def update(framework, zero_stage):
         chosen = TrainingSettings(framework=framework, zero_stage=zero_stage)
