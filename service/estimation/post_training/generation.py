@@ -44,6 +44,7 @@ _MOST = 1_000_000
 
 def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
     """Generation, judging, log-probabilities and updates of a step."""
+    run = run.looking_at(1.0 - min(asked.prompt_tokens / run.sequence_tokens, 1.0))
     beside = reference(
         run, asked.kl_reference, asked.kl_reference_zero_stage, "/grpo/kl_reference", problems
     )

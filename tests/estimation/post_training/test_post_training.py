@@ -220,6 +220,20 @@ def test_an_engine_leaves_its_graphs_while_it_sleeps_and_all_it_holds_while_it_d
     assert awake["memory"]["held_beside_bytes"] == pytest.approx(0.4 * capacity, rel=0.15)
 
 
+def test_trl_makes_logits_of_completions_alone(ask):
+    def logits(framework, prompt_tokens):
+        body = deepcopy(EXAMPLE_GRPO)
+        body["training"] |= {"framework": framework, "cross_entropy": "plain"}
+        answer = ask(
+            body, grpo__prompt_tokens=prompt_tokens, grpo__completion_tokens=2048 - prompt_tokens
+        )
+        return answer["memory"]["logits_bytes"]["value"]
+
+    # Beside 512 and 1,536 tokens of a prompt; gradients take over no room of logits here.
+    assert logits("peft", 512) == pytest.approx(3 * logits("peft", 1536), rel=0.01)
+    assert logits("torchtune", 512) == logits("torchtune", 1536)
+
+
 def test_a_reward_model_is_held_beside_and_passed_through_once(ask):
     few = {"grpo__prompts": 16, **WITHOUT_GRAPHS}
     judged = {**few, "grpo__reward_model": {"model": "meta-llama/Llama-3.1-8B"}}

@@ -113,6 +113,7 @@ def logits_bytes(
 
     Models that embed sequences have none. Where the loss goes by parts, the gradient of the matrix
     that makes logits is summed up while they are there. A tangent that caps them keeps its results.
+    A framework may make logits of those tokens alone that the loss looks at.
 
     References
     ----------
@@ -129,6 +130,8 @@ def logits_bytes(
         deployment.architecture, parallelism, settings, result_bytes(deployment)
     )
     chunk = vocabulary * settings.cross_entropy_chunk_tokens
+    # On average over a sequence's tokens, of which the loss may look at some.
+    vocabulary *= settings.loss_ratio if framework.logits_of_loss else 1.0
     if not settings.trains:
         return heads * vocabulary * _FORWARD_LOGIT_BYTES[settings.cross_entropy] + gathered / 2.0, (
             chunk * _FULL if settings.cross_entropy in ("chunked", "fused") else 0.0

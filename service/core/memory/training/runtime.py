@@ -63,7 +63,7 @@ class FrameworkRuntime:
     ``wide_tables`` keeps states of embeddings in 32 bit under optimizers of 8 bits, one with
     ``whole_scales`` divides no scales of a base of bitsandbytes, and one with
     ``whole_bucket_elements`` makes room for two buckets of as many gradients in ZeRO 2, however few
-    there are. Sizes that
+    there are. One with ``logits_of_loss`` makes those alone that the loss looks at. Sizes that
     follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-],
     to which ``unmeasured_log_sigma`` adds in runs of a kind that nobody measured. Of one that was
     ``compared``, measurements bear out what is stated.
@@ -84,6 +84,7 @@ class FrameworkRuntime:
     wide_tables: bool = False
     whole_scales: bool = False
     whole_bucket_elements: float = 0.0
+    logits_of_loss: bool = False
     narrow_operands: bool = False
     own_head: bool = False
     quantised_head: bool = False

@@ -60,6 +60,15 @@ def test_a_loss_in_one_kernel_makes_no_logits():
     assert logits("transformers") > 1024 * 128256 * 8.0
 
 
+def test_frameworks_make_logits_of_what_the_loss_looks_at_or_of_all_tokens():
+    def logits(framework, ratio):
+        chosen = TrainingSettings(method="lora", framework=framework, loss_ratio=ratio)
+        return trained(chosen).moments.logits_bytes
+
+    assert logits("transformers", 0.25) == pytest.approx(0.25 * logits("transformers", 1.0))
+    assert logits("torchtune", 0.25) == logits("torchtune", 1.0)
+
+
 def test_buckets_of_data_parallel_ranks_hold_gradients_again():
     def buckets(framework, data=8, **settings):
         chosen = TrainingSettings(framework=framework, gradient_bytes=4.0, **settings)
