@@ -74,9 +74,9 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
     generated = _generated(
         run, asked, completions, written, _resident_bytes(memory) if sleeping else 0.0, problems
     )
-    engine = _engine_bytes(generated.memory, sleeping=sleeping) if same else 0.0
-    if engine:
-        held = replace(beside, held_bytes=beside.held_bytes + engine)
+    engine_bytes = _engine_bytes(generated.memory, sleeping=sleeping) if same else 0.0
+    if engine_bytes:
+        held = replace(beside, held_bytes=beside.held_bytes + engine_bytes)
         memory, speed = trained(run, held, problems)
     if valued is not None:
         # Both are trained by turns: what is larger with the other's states beside it is needed.
