@@ -192,6 +192,8 @@ class UnlessTold(Stated):
     """Values of zero_stage with which it does; any if left out."""
     since: NotRequired[str]
     """Day, month or year from which releases do."""
+    routed: NotRequired[bool]
+    """Whether it does with models only that route tokens to experts."""
     source: str
     note: NotRequired[str]
 
