@@ -14,14 +14,12 @@ import numpy as np
 from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term
 from service.calibration.sizes import (
-    COVERED_SHARE,
-    LEAST_OVERHEAD_LOG_SIGMA,
     STEP,
     SizedPart,
     fit_sizes,
     log_sigma_of,
 )
-from service.calibration.spread import weights_by_source
+from service.calibration.spread import interval_score
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
 from service.core.engines import FALLBACK_ENGINE, engine_of_release
@@ -72,10 +70,15 @@ QUANTITIES = ALLOCATED | {
 #: Constants of activations, which follow from shapes but for what a framework keeps beside; the
 #: others are overheads.
 _OF_ACTIVATIONS = frozenset({"activation_ratio"})
-#: Spreads that are tried.
+#: Share of left-out figures that intervals are to hold.
+_COVERED_SHARE = 0.9
+#: Spreads that are tried, and how much wider they are made until intervals hold enough. Activations
+#: are no surer than other sizes, whatever few rows that have many of them say, and overheads no
+#: surer than their priors: a tenth that an allocator reserves is one of five hundredths as well.
 _SIZES = np.linspace(0.03, 0.11, 17)
-_ACTIVATIONS = np.linspace(0.02, 0.26, 25)
-_OVERHEADS = np.linspace(LEAST_OVERHEAD_LOG_SIGMA, 0.8, 25)
+_ACTIVATIONS = np.linspace(0.04, 0.26, 23)
+_RATIOS = np.geomspace(1.0, 4.0, 200)
+_OVERHEADS = np.linspace(0.4, 0.8, 17)
 #: As of inference, but sources of training state less of what they ran.
 _WEIGHT = 6.0
 _PASSES = 3
@@ -219,36 +222,30 @@ class TrainingMemoryPart(SizedPart):
 
     def spread_of_errors(
         self,
-        numbers: Sequence[int],
+        _numbers: Sequence[int],
         errors: FloatArray,
         shares: FloatArray,
         weights: FloatArray,
         _besides: Mapping[str, float],
     ) -> tuple[dict[str, float], FloatArray]:
-        """Spreads for which intervals hold enough of either kind of rows, and are narrowest.
+        """Spreads whose intervals have the best score, and hold enough.
 
-        What tensors take knows no overheads, so that its intervals, which come first, are as wide
-        as those of sizes and activations; what the allocator or the process takes has both, and
-        overheads make up for what the others leave.
+        The narrowest intervals that hold enough take of two spreads the one that few rows depend
+        on to be large and the other to be none; by their score they are right on either kind of
+        rows, as large runs of one source and small ones of another bear out.
         """
-        sources = [self.rows[number].source for number in numbers]
-        kinds = np.array([self.rows[number].quantity in ALLOCATED for number in numbers])
-        groups = [
-            (chosen, weights_by_source([sources[at] for at in np.flatnonzero(chosen)]))
-            for chosen in (kinds, ~kinds)
-            if chosen.any()
-        ]
         tried = []
         for spread in product(_SIZES, _ACTIVATIONS, _OVERHEADS):
-            sigmas = _spread_of(shares, spread)
-            inside = errors <= Z_90 * sigmas
-            if all(float(by @ inside[chosen]) >= COVERED_SHARE for chosen, by in groups):
-                widths = weights * np.log(sigmas)
-                tried.append((float(widths[kinds].sum()), float(widths.sum()), spread))
-        widest = (_SIZES[-1], _ACTIVATIONS[-1], _OVERHEADS[-1])
-        *_, best = min(tried, default=(0.0, 0.0, widest))
+            score = interval_score(errors, _spread_of(shares, spread), weights)
+            tried.append((score, tuple(map(float, spread))))
+        _, best = min(tried)
+        for ratio in _RATIOS:
+            found = tuple(float(ratio * one) for one in best)
+            sigmas = _spread_of(shares, found)
+            if float(weights @ (errors <= Z_90 * sigmas)) >= _COVERED_SHARE:
+                break
         names = ("size_log_sigma", "activation_log_sigma", "overhead_log_sigma")
-        return dict(zip(names, map(float, best), strict=True)), _spread_of(shares, best)
+        return dict(zip(names, found, strict=True)), sigmas
 
 
 def _spread_of(shares: FloatArray, spread: Sequence[float]) -> FloatArray:

@@ -30,6 +30,10 @@ OF_CHECKPOINT = "-checkpoint"
 _FEED_FORWARD = frozenset({TensorClass.DENSE_FFN, TensorClass.EXPERT, TensorClass.SHARED_EXPERT})
 _EVERYTHING = frozenset(TensorClass)
 _GGUF_MATRICES = _ALL_LINEAR | {TensorClass.EMBEDDING, TensorClass.HEAD}
+#: Scales of blocks of 64 elements in bitsandbytes: of 8 bits with one of 32 for 256 of them, or of
+#: 32 bits.
+_DOUBLE_QUANT_BITS = 8.0 / 64.0 + 32.0 / (64.0 * 256.0)
+_SINGLE_QUANT_BITS = 32.0 / 64.0
 #: Elements of ggml's blocks with scales of scales.
 _SUPER_BLOCK = 256
 #: What families call a projection of queries, keys and values in one, which files keep so.
@@ -40,17 +44,17 @@ _FUSED_PROJECTIONS = ("qkv_proj", "query_key_value", "c_attn", "Wqkv")
 class NumberFormat:
     """A number format, compared by identity so that work derived from it can be cached.
 
-    ``bits_per_element`` includes scales and zero points. ``quantised_classes`` are the tensor
-    classes stored in it; the rest stay in ``remainder_bits``. ``by_class_bits`` overrides single
-    classes and ``by_tensor_bits`` single tensors by name (GGUF mixes). ``matrix_precision`` is the
-    precision whose peak applies to its matrix products. ``source`` says where the layout is
-    defined. In a cache an element takes ``cache_bits_per_element`` where that differs from a
-    weight, and each key or value vector of a head ``vector_scale_bytes`` more. Engines
-    may widen a matrix of a ``widened_whole`` format to 16 bit in one piece; ``super_blocks`` have
-    scales of scales, which take more operations to unpack; and kernels of one with
-    ``padded_experts`` want them padded; checkpoints in one that ``repeats_table`` store a shared
-    embedding table twice. Matrices whose rows blocks of 256 elements do not divide are stored as
-    its ``ragged`` form says, if it has one.
+    ``bits_per_element`` includes scales and zero points, of which ``scale_bits`` lie in tensors
+    that are no parameters. ``quantised_classes`` are the tensor classes stored in it; the rest stay
+    in ``remainder_bits``. ``by_class_bits`` overrides single classes and ``by_tensor_bits`` single
+    tensors by name (GGUF mixes). ``matrix_precision`` is the precision whose peak applies to its
+    matrix products. ``source`` says where the layout is defined. In a cache an element takes
+    ``cache_bits_per_element`` where that differs from a weight, and each key or value vector of a
+    head ``vector_scale_bytes`` more. Engines may widen a matrix of a ``widened_whole`` format to 16
+    bit in one piece; ``super_blocks`` have scales of scales, which take more operations to unpack;
+    and kernels of one with ``padded_experts`` want them padded; checkpoints in one that
+    ``repeats_table`` store a shared embedding table twice. Matrices whose rows blocks of 256
+    elements do not divide are stored as its ``ragged`` form says, if it has one.
     """
 
     id: str
@@ -68,6 +72,7 @@ class NumberFormat:
     repeats_table: bool = False
     super_blocks: bool = False
     ragged: NumberFormat | None = None
+    scale_bits: float = 0.0
 
     @property
     def listed_id(self) -> str:
@@ -307,17 +312,19 @@ _FORMATS = (
     ),
     NumberFormat(
         "bnb-nf4",
-        4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0),
+        4.0 + _DOUBLE_QUANT_BITS,
         "bf16",
         "Dettmers et al., QLoRA, 2023, section 3, https://arxiv.org/abs/2305.14314",
         _ALL_LINEAR,
+        scale_bits=_DOUBLE_QUANT_BITS,
     ),
     NumberFormat(
         "bnb-nf4-single-quant",
-        4.0 + 32.0 / 64.0,
+        4.0 + _SINGLE_QUANT_BITS,
         "bf16",
         "Dettmers et al., QLoRA, 2023, section 3, https://arxiv.org/abs/2305.14314",
         _ALL_LINEAR,
+        scale_bits=_SINGLE_QUANT_BITS,
     ),
     NumberFormat(
         "bnb-int8",

@@ -34,7 +34,7 @@ class Usual:
 
     That is where people train by one of ``methods`` with one of ``zero_stages`` (any if empty),
     with releases in use ``since`` a day in ISO 8601 (None: all), and, of ``encoders``, models that
-    embed rather than generate.
+    embed rather than generate, of ``routed``, those that route tokens to experts.
     """
 
     settings: Mapping[str, Any]
@@ -42,6 +42,7 @@ class Usual:
     zero_stages: frozenset[int] = frozenset()
     since: str | None = None
     encoders: bool = False
+    routed: bool = False
 
     def goes_with(self, superseded: str | None) -> bool:
         """Whether it holds for a release that others followed on a day; None: the newest."""
@@ -96,15 +97,21 @@ class Recipes:
     interleaved_rounds: InterleavedRounds | None = None
 
     def untold(
-        self, method: str, zero_stage: int, superseded: str | None = None
+        self,
+        method: str,
+        zero_stage: int,
+        superseded: str | None = None,
+        *,
+        routes: bool = False,
     ) -> Mapping[str, Any]:
         """What it sets where nobody says, training by a method with a ZeRO stage.
 
         ``superseded`` is the day on which its release was followed by another; None: the newest.
+        ``routes`` says whether the model routes tokens to experts.
         """
         found = dict(self.unless_told)
         for one in self.unless_told_where:
-            fits = not one.methods or method in one.methods
+            fits = (not one.methods or method in one.methods) and (routes or not one.routed)
             if fits and (not one.zero_stages or zero_stage in one.zero_stages):
                 found |= one.settings if one.goes_with(superseded) else {}
         return found

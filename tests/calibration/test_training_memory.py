@@ -16,6 +16,7 @@ from service.calibration.training_memory import (
     training_memory_part,
 )
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import Z_90
 from service.estimation.measurements.documents import MeasurementDocument
 from service.settings import INSTALLATION
 from service.validation.reading import read_files
@@ -66,7 +67,30 @@ def test_spreads_come_from_sources_left_out(rows, packaged_snapshot):
     every = part.spreads()[0]
     assert every.id == "training-memory/spread"
     assert "3 sources" in every.note or all(source in every.note for source in SOURCES)
-    assert every.figures["size_log_sigma"] >= 0.006
-    assert every.figures["overhead_log_sigma"] >= 0.08
+    assert every.figures["size_log_sigma"] >= 0.03
+    # Neither is surer than what is known of allocators and activations anyway.
+    assert every.figures["activation_log_sigma"] >= 0.04
+    assert every.figures["overhead_log_sigma"] >= 0.4
     [first] = [entry for entry in part.entries() if entry.id == "training-memory/frameworks"]
     assert set(first.figures) == {term.name for term in ALL_TERMS}
+
+
+def test_a_source_that_is_far_off_widens_the_spread_that_its_rows_depend_on(
+    rows, packaged_snapshot
+):
+    """Not the one that costs least: sizes where large sums are off, overheads where small are."""
+    part = training_memory_part(rows, packaged_snapshot)
+
+    def spread(shares, errors):
+        weights = np.full(len(errors), 1.0 / len(errors))
+        found, sigmas = part.spread_of_errors([], np.array(errors), np.array(shares), weights, {})
+        assert (np.array(errors) <= Z_90 * sigmas).mean() >= 0.9
+        return found
+
+    large, small = (0.9, 0.05, 0.05, 0.0), (0.5, 0.05, 0.5, 0.0)
+    calm = spread([large] * 10 + [small] * 10, [0.01] * 20)
+    sizes = spread([large] * 10 + [small] * 10, [0.14] * 10 + [0.01] * 10)
+    overheads = spread([large] * 10 + [small] * 10, [0.01] * 10 + [0.5] * 10)
+    assert sizes["size_log_sigma"] > 1.5 * calm["size_log_sigma"]
+    assert overheads["overhead_log_sigma"] > 1.3 * calm["overhead_log_sigma"]
+    assert overheads["size_log_sigma"] < sizes["size_log_sigma"]

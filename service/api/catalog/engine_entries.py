@@ -201,6 +201,8 @@ class UnlessTold(Stated):
     """Values of zero_stage with which it does; any if left out."""
     since: NotRequired[str]
     """Day, month or year from which releases do."""
+    routed: NotRequired[bool]
+    """Whether it does with models only that route tokens to experts."""
     source: str
     note: NotRequired[str]
 
@@ -233,6 +235,8 @@ class AlsoUsual(Stated):
     """Generation of the framework that is used."""
     encoders: NotRequired[bool]
     """Whether they do with models only that embed rather than generate."""
+    routed: NotRequired[bool]
+    """Whether they do with models only that route tokens to experts."""
     methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
     """Methods with which they do; any if left out."""
     zero_stages: NotRequired[list[Literal[0, 1, 2, 3]]]

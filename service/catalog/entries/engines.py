@@ -265,7 +265,7 @@ def _rounds(stated: object) -> InterleavedRounds | None:
 
 
 #: What says when settings are usual.
-_CONDITIONS = frozenset({"methods", "zero_stages", "since", "encoders"})
+_CONDITIONS = frozenset({"methods", "zero_stages", "since", "encoders", "routed"})
 
 
 def _unless_told(trains: Document) -> Mapping[str, Any]:
@@ -290,6 +290,7 @@ def _usual(
             frozenset(one.get("zero_stages", ())),
             one.get("since"),
             one.get("encoders") is True,
+            one.get("routed") is True,
         )
         for one in _stated(trains, part)
         if not conditional or _CONDITIONS & set(one)

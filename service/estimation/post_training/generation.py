@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from service.core.estimate.composition import Phase, PoolName, forward_speed, sent_s
 from service.core.estimate.inference import inference_energy
 from service.core.interval import Interval, exact, scale
+from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.training.beside import Beside
 from service.core.memory.training.memory import TrainingMemory
 from service.estimation.answers import figure
@@ -42,6 +44,7 @@ _MOST = 1_000_000
 
 def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
     """Generation, judging, log-probabilities and updates of a step."""
+    run = run.looking_at(1.0 - min(asked.prompt_tokens / run.sequence_tokens, 1.0))
     beside = reference(
         run, asked.kl_reference, asked.kl_reference_zero_stage, "/grpo/kl_reference", problems
     )
@@ -71,15 +74,9 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
     generated = _generated(
         run, asked, completions, written, _resident_bytes(memory) if sleeping else 0.0, problems
     )
-    if same and not sleeping:
-        awake = generated.memory.process_bytes.value - generated.memory.serving.reserved_bytes
-        held = Beside(
-            beside.deployment,
-            beside.settings,
-            beside.holds_weights,
-            beside.works_in_loss,
-            held_bytes=beside.held_bytes + awake,
-        )
+    engine_bytes = _engine_bytes(generated.memory, sleeping=sleeping) if same else 0.0
+    if engine_bytes:
+        held = replace(beside, held_bytes=beside.held_bytes + engine_bytes)
         memory, speed = trained(run, held, problems)
     if valued is not None:
         # Both are trained by turns: what is larger with the other's states beside it is needed.
@@ -142,6 +139,21 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
             *(entry for one in others for entry in one.entries(run.snapshot)),
         ),
     )
+
+
+def _engine_bytes(memory: InferenceMemory, *, sleeping: bool) -> float:
+    """What an engine on the accelerators that train holds of them while they do [B].
+
+    One that sleeps gives weights and caches back; graphs that it has captured stay.
+
+    References
+    ----------
+    vllm-project/vllm pull requests 23482 and 45623, 2025-2026 (graphs are captured outside of the
+    pool that sleeping frees)
+    """
+    if sleeping:
+        return float(memory.graphs_bytes.value)
+    return float(memory.process_bytes.value - memory.serving.reserved_bytes)
 
 
 def _total(memory: TrainingMemory) -> float:

@@ -58,6 +58,12 @@ class Run:
         """What is trained where."""
         return self.resolved.setup.deployment
 
+    def looking_at(self, ratio: float) -> Run:
+        """The run whose loss looks at a share of each sequence's tokens."""
+        setup = self.resolved.setup
+        setup = replace(setup, settings=replace(setup.settings, loss_ratio=ratio))
+        return replace(self, resolved=replace(self.resolved, setup=setup))
+
     def frozen_settings(self, zero_stage: int | None) -> TrainingSettings:
         """Settings of a forward pass; weights are divided as asked for, or as the run's are."""
         settings = self.resolved.setup.settings

@@ -35,6 +35,9 @@ _SIZES, _OVERHEADS, _DRIVER = "size_log_sigma", "overhead_log_sigma", "driver_lo
 #: releases have one spread for both.
 _ACTIVATIONS, _OF_ACTIVATIONS = "activation_log_sigma", "activation_ratio"
 _OF_DRIVER = "memory/driver"
+#: Whether measurements bear out what is stated of a framework, and what else runs are off by of
+#: which there are none.
+_COMPARED, _UNMEASURED = "compared", "unmeasured_log_sigma"
 
 
 @derived()
@@ -76,9 +79,11 @@ def measured_framework(snapshot: CatalogSnapshot, release: str) -> str | None:
 
 def _runtime(snapshot: CatalogSnapshot, release: str) -> FrameworkRuntime:
     names = _stated(snapshot, release)
-    figures: dict[str, Interval] = dict(_fitted(snapshot, release))
+    stated: dict[str, Interval] = {}
     for name in reversed(names):
-        figures |= snapshot.calibrations[f"{CALIBRATIONS}{name}"].value
+        stated |= snapshot.calibrations[f"{CALIBRATIONS}{name}"].value
+    compared = bool(stated.get(_COMPARED, exact(1.0)).value) and release != FALLBACK_ENGINE
+    figures = dict(_fitted(snapshot, release, compared=compared)) | stated
     entries = training_memory_entries(snapshot, release)
     framework = measured_framework(snapshot, release) or FALLBACK_ENGINE
     return from_figures(FrameworkRuntime, figures, framework=framework, calibration=entries[0])
@@ -119,8 +124,13 @@ def _driver(snapshot: CatalogSnapshot) -> Held:
     return held(snapshot, _OF_DRIVER, MEMORY[_OF_DRIVER], {})
 
 
-def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
-    """Fitted figures as wide as estimates of left-out sources are off by them."""
+def _fitted(snapshot: CatalogSnapshot, release: str, *, compared: bool) -> Mapping[str, Interval]:
+    """Fitted figures as wide as estimates of left-out sources are off by them.
+
+    A framework that nobody names, or whose ways were never compared with measurements, may differ
+    from what is taken as much as frameworks do from each other, and so may runs of a kind that
+    nobody measured.
+    """
     level = _level(snapshot, release)
     if not level.entries:
         return {}
@@ -128,9 +138,9 @@ def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
     sigma = float(spread[_OVERHEADS].value) if spread else 0.0
     activations = float(spread[_ACTIVATIONS].value) if _ACTIVATIONS in spread else sigma
     sizes = float(spread[_SIZES].value) if _SIZES in spread else 0.0
-    if release == FALLBACK_ENGINE and UNSTATED_FRAMEWORK in spread:
-        apart = float(spread[UNSTATED_FRAMEWORK].value)
-        sizes, activations = hypot(sizes, apart), hypot(activations, apart)
+    apart = float(spread[UNSTATED_FRAMEWORK].value) if UNSTATED_FRAMEWORK in spread else 0.0
+    if not compared:
+        sizes, activations, apart = hypot(sizes, apart), hypot(activations, apart), 0.0
     kinds = level.missing or (() if _keys(snapshot, release) else ("class", "engine"))
     wider = [
         float(spread[name].value)
@@ -143,7 +153,7 @@ def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
     if _OF_ACTIVATIONS in found:
         known = level.figures[_OF_ACTIVATIONS].value
         found[_OF_ACTIVATIONS] = from_log_sigma(known, hypot(activations, *wider))
-    return found | ({_SIZES: exact(sizes)} if _SIZES in spread else {})
+    return found | ({_SIZES: exact(sizes), _UNMEASURED: exact(apart)} if _SIZES in spread else {})
 
 
 def _widened(figures: Figures, log_sigma: float) -> dict[str, Interval]:

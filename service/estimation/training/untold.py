@@ -65,7 +65,8 @@ def filled_in(
     """
     recipes = Recipes() if framework is None else framework.recipes
     until = None if framework is None else framework.superseded(generation)
-    usual = recipes.untold(asked.method, zero_stage, until)
+    routes = architecture is not None and architecture.routes
+    usual = recipes.untold(asked.method, zero_stage, until, routes=routes)
     told = {
         name: _unless_told(name, usual, architecture)
         for name in UNTOLD
@@ -161,7 +162,9 @@ def left_open(
     for one in framework.recipes.also_usual:
         told = any(getattr(asked, _TOLD_BY.get(name, name)) is not None for name in one.settings)
         generates = architecture is not None and architecture.generates
-        if told or not one.goes_with(until) or (one.encoders and generates):
+        dense = architecture is not None and not architecture.routes
+        excluded = (one.encoders and generates) or (one.routed and dense)
+        if told or not one.goes_with(until) or excluded:
             continue
         values = ((name, _of_model(value, architecture)) for name, value in one.settings.items())
         found = others.setdefault((tuple(one.settings), one.methods, one.zero_stages), [])

@@ -23,6 +23,8 @@ from service.estimation.training.requests import LatencyTrainingRequest, MemoryT
 LLAMA_8B_BYTES, LLAMA_70B_BYTES = 8.03e9 * 2, 70.55e9 * 2
 VOCABULARY = 128_256
 OBJECTIVES = ("distillation", "dpo", "grpo")
+#: An engine that sleeps holds nothing then.
+WITHOUT_GRAPHS = {"grpo__generation__serving": {"enforce_eager": True}}
 
 
 @pytest.fixture(scope="module")
@@ -189,14 +191,20 @@ def test_generation_takes_most_of_a_step_of_few_completions(ask):
 
 
 def test_several_updates_need_log_probabilities_of_before_the_first(ask):
-    answer = ask(EXAMPLE_GRPO, grpo__prompts=16, grpo__iterations=2, grpo__kl_reference="copy")
+    answer = ask(
+        EXAMPLE_GRPO,
+        grpo__prompts=16,
+        grpo__iterations=2,
+        grpo__kl_reference="copy",
+        **WITHOUT_GRAPHS,
+    )
     assert answer["step"]["updates_per_step"] == 2 * 16 * 8 / 64
     assert phases(answer)["old_policy"] == phases(answer)["reference"]
     assert answer["memory"]["loss_beside_bytes"] == 0.0  # they are all there before
     assert answer["memory"]["held_beside_bytes"] == pytest.approx(LLAMA_8B_BYTES / 8, rel=0.01)
 
 
-def test_an_engine_that_does_not_sleep_is_held_beside_the_model(ask):
+def test_an_engine_leaves_its_graphs_while_it_sleeps_and_all_it_holds_while_it_does_not(ask):
     asleep, awake = (
         ask(
             EXAMPLE_GRPO,
@@ -206,14 +214,31 @@ def test_an_engine_that_does_not_sleep_is_held_beside_the_model(ask):
         for sleeps in (True, False)
     )
     capacity = awake["memory"]["capacity_bytes"]
-    assert asleep["memory"]["held_beside_bytes"] == 0.0
+    # Graphs are no part of what sleeping gives back, and there are none where none are captured.
+    assert 0.0 < asleep["memory"]["held_beside_bytes"] < 0.05 * capacity
+    assert ask(EXAMPLE_GRPO, **WITHOUT_GRAPHS)["memory"]["held_beside_bytes"] == 0.0
     assert awake["memory"]["held_beside_bytes"] == pytest.approx(0.4 * capacity, rel=0.15)
 
 
+def test_trl_makes_logits_of_completions_alone(ask):
+    def logits(framework, prompt_tokens):
+        body = deepcopy(EXAMPLE_GRPO)
+        body["training"] |= {"framework": framework, "cross_entropy": "plain"}
+        answer = ask(
+            body, grpo__prompt_tokens=prompt_tokens, grpo__completion_tokens=2048 - prompt_tokens
+        )
+        return answer["memory"]["logits_bytes"]["value"]
+
+    # Beside 512 and 1,536 tokens of a prompt; gradients take over no room of logits here.
+    assert logits("peft", 512) == pytest.approx(3 * logits("peft", 1536), rel=0.01)
+    assert logits("torchtune", 512) == logits("torchtune", 1536)
+
+
 def test_a_reward_model_is_held_beside_and_passed_through_once(ask):
-    judged = {"grpo__prompts": 16, "grpo__reward_model": {"model": "meta-llama/Llama-3.1-8B"}}
-    plain, same = ask(EXAMPLE_GRPO, grpo__prompts=16), ask(EXAMPLE_GRPO, **judged)
-    copy = ask(EXAMPLE_GRPO, grpo__prompts=16, grpo__kl_reference="copy")
+    few = {"grpo__prompts": 16, **WITHOUT_GRAPHS}
+    judged = {**few, "grpo__reward_model": {"model": "meta-llama/Llama-3.1-8B"}}
+    plain, same = ask(EXAMPLE_GRPO, **few), ask(EXAMPLE_GRPO, **judged)
+    copy = ask(EXAMPLE_GRPO, **few, grpo__kl_reference="copy")
     head_bytes = 128_256 * 4_096 * 2
     # Divided as the run's weights are; a score takes the place of the logits.
     held = same["memory"]["held_beside_bytes"]
@@ -229,9 +254,10 @@ def test_a_reward_model_is_held_beside_and_passed_through_once(ask):
 
 
 def test_a_critic_is_trained_beside_the_policy(ask):
-    plain = ask(EXAMPLE_GRPO, grpo__prompts=16)
-    ppo = ask(EXAMPLE_GRPO, grpo__prompts=16, grpo__critic={})
-    small = ask(EXAMPLE_GRPO, grpo__prompts=16, grpo__critic={"model": "meta-llama/Llama-3.2-1B"})
+    few = {"grpo__prompts": 16, **WITHOUT_GRAPHS}
+    plain = ask(EXAMPLE_GRPO, **few)
+    ppo = ask(EXAMPLE_GRPO, **few, grpo__critic={})
+    small = ask(EXAMPLE_GRPO, **few, grpo__critic={"model": "meta-llama/Llama-3.2-1B"})
     for one in ("values", "critic"):
         assert one not in phases(plain)
         assert phases(small)[one] < phases(ppo)[one]

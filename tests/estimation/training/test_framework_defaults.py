@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -202,6 +203,46 @@ def test_memory_without_a_framework_is_less_certain(settings, packaged_snapshot)
         return memory.total_bytes.high / memory.total_bytes.low
 
     assert width("default") > 1.1 * width("torchtitan")
+
+
+def test_what_no_measurement_bears_out_is_less_certain(settings):
+    """A framework that nobody compared, or a kind of run that nobody measured; not both of them."""
+
+    def width(framework, model="meta-llama/Llama-3.1-8B", **training):
+        chosen = {"activation_checkpointing": "full", "cross_entropy": "plain"}
+        resolved, _ = settings(
+            framework, model, fused_kernels=True, **{"method": "lora", **chosen, **training}
+        )
+        setup = resolved.setup
+        setting = replace(setup.settings, left_open=())
+        memory = training_memory(setup.deployment, setup.micro_batch, setting, resolved.overheads)
+        return memory.total_bytes.high / memory.total_bytes.low
+
+    known = width("transformers")
+    assert known < 1.2
+    unmeasured = [
+        width("transformers", adapter="vera"),
+        width("transformers", optimizer="lion"),
+        width("transformers", "Qwen/Qwen3-30B-A3B", lora_targets=["q_proj"]),
+    ]
+    unread = [width("llama-factory"), width("axolotl"), width("llm-foundry")]
+    assert min(unmeasured + unread) > 1.25 > known
+    # What is unknown of a framework covers what is unknown of its methods.
+    assert width("llama-factory", adapter="vera") == pytest.approx(unread[0], rel=0.1)
+
+
+def test_unsloth_adapts_no_experts_unless_asked_to(settings):
+    routed, _ = settings("unsloth", "Qwen/Qwen3-30B-A3B", method="qlora")
+    assert routed.setup.settings.lora_targets == ("q_proj", "k_proj", "v_proj", "o_proj")
+    # Other ways to load it do, which memory reaches over.
+    [choice] = [c for c in routed.setup.settings.left_open if c.names == ("lora_targets",)]
+    assert (("lora_targets", ("all-linear",)),) in choice.others
+    dense, _ = settings("unsloth", method="qlora")
+    assert dense.setup.settings.lora_targets == ("all-linear",)
+    asked, _ = settings(
+        "unsloth", "Qwen/Qwen3-30B-A3B", method="qlora", lora_targets=["all-linear"]
+    )
+    assert asked.setup.settings.lora_targets == ("all-linear",)
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,15 @@ _MASK = 1.0  # bytes of an element of a dropout mask
 
 @dataclass(frozen=True, slots=True)
 class AdapterShape:
-    """An adapter: inputs and outputs of each matrix that is trained, and frozen elements."""
+    """An adapter: inputs and outputs of each matrix that is trained, and frozen elements.
+
+    ``permuting_elements`` are those of permutations, which are held in 32 bit and divided among no
+    ranks.
+    """
 
     trained_features: tuple[tuple[float, float], ...]
     frozen_elements: float = 0.0
+    permuting_elements: float = 0.0
 
     @property
     def trained_elements(self) -> float:
@@ -104,7 +109,11 @@ def adapter_shape(
         case "boft":
             size = float(settings.boft_block_size)
             rotations = settings.boft_factors * inputs / size * size * size
-            return AdapterShape(((size, rotations / size), (1.0, outputs)))
+            # PEFT holds the permutation of each factor as a matrix, of a single one too.
+            permuting = settings.boft_factors * inputs**2
+            return AdapterShape(
+                ((size, rotations / size), (1.0, outputs)), permuting_elements=permuting
+            )
         case _:
             return AdapterShape((down, up))
 
@@ -182,7 +191,8 @@ def kept_beside(
     """Bytes per token that an adapter keeps beside the input that all matrices share.
 
     That are the product of low rank, what dropout makes of the input with its mask, and the
-    results that DoRA and IA3 scale.
+    results that trained vectors scale: one of IA3 and VeRA, and of DoRA that of the matrix and that
+    of its update.
 
     Parameters
     ----------
@@ -199,6 +209,8 @@ def kept_beside(
     if settings.adapter_dropout and settings.adapter in LOW_RANK:
         own = width if settings.adapter in _NEEDS_INPUT else 0.0
         kept += (own + _MASK) * inputs
-    if settings.adapter == "dora" or (settings.adapter == "ia3" and not _scales_input(tensor)):
+    if settings.adapter == "dora":
+        kept += 2.0 * width * outputs
+    if settings.adapter == "vera" or (settings.adapter == "ia3" and not _scales_input(tensor)):
         kept += width * outputs
     return kept

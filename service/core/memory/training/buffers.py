@@ -61,14 +61,16 @@ def gathered_bytes(
 
     Fully sharded parameters are gathered for a layer and those ahead, and for what lies outside
     the layers. In a pipeline they stay gathered, and gradients whole, until the last micro-batch,
-    because every micro-batch would have to gather and scatter them again. A quantised base has its
-    largest matrix in 16 bit while this is multiplied.
+    because every micro-batch would have to gather and scatter them again. Of the buckets of ZeRO 2
+    one fills while the other is sent, and DeepSpeed makes both before the backward pass. A
+    quantised base has its largest matrix in 16 bit while this is multiplied.
 
     References
     ----------
     Zhao et al., PyTorch FSDP, 2023, sections 3.2 and 4, https://arxiv.org/abs/2304.11277;
     pytorch/torchtitan torchtitan/parallelisms, 2024 (no resharding after the forward pass in
-    pipelines); Dettmers et al., QLoRA, 2023, https://arxiv.org/abs/2305.14314
+    pipelines); deepspeedai/DeepSpeed deepspeed/runtime/zero/stage_1_and_2.py (backward) and
+    runtime/engine.py (stage 1 has no such buffers), 2025; Dettmers et al., QLoRA, 2023, https://arxiv.org/abs/2305.14314
     """
     parallelism = deployment.parallelism
     messages = {}
@@ -90,6 +92,8 @@ def gathered_bytes(
             whole_gradients = max(state.layer_elements, state.end_elements) * trained
     elif replicas > 1 and settings.zero_stage >= 1:
         bucket = min(settings.bucket_elements, state.trainable_elements)
+        if settings.zero_stage == 2 and framework.whole_bucket_elements and settings.trains:
+            bucket = framework.whole_bucket_elements
         each = settings.gradient_sum_bytes or _HALF
         each += settings.gradient_bytes if settings.zero_stage == 2 else 0.0
         messages["buckets"] = bucket * each
@@ -109,6 +113,7 @@ def logits_bytes(
 
     Models that embed sequences have none. Where the loss goes by parts, the gradient of the matrix
     that makes logits is summed up while they are there. A tangent that caps them keeps its results.
+    A framework may make logits of those tokens alone that the loss looks at.
 
     References
     ----------
@@ -125,6 +130,8 @@ def logits_bytes(
         deployment.architecture, parallelism, settings, result_bytes(deployment)
     )
     chunk = vocabulary * settings.cross_entropy_chunk_tokens
+    # On average over a sequence's tokens, of which the loss may look at some.
+    vocabulary *= settings.loss_ratio if framework.logits_of_loss else 1.0
     if not settings.trains:
         return heads * vocabulary * _FORWARD_LOGIT_BYTES[settings.cross_entropy] + gathered / 2.0, (
             chunk * _FULL if settings.cross_entropy in ("chunked", "fused") else 0.0

@@ -31,10 +31,11 @@ _APART = paths(
 MEMORY = (
     Formula(
         "Weights on the fullest accelerator",
-        '(sum(weights_bytes) if offload == "none" else 0) + held_beside_bytes',
+        '(sum(weights_bytes) if offload == "none" else fixed_bytes) + held_beside_bytes',
         _ZERO,
         "weights_bytes",
         paths(
+            "state.fixed_bytes",
             weights_bytes="state.weights_by_class_bytes",
             offload="settings.offload.parameters",
             format="deployment.precision.weights.id",
@@ -179,15 +180,16 @@ MEMORY = (
     ),
     Formula(
         "Optimizer step by its formula",
-        '(0 if offload != "none" else (min(updated_elements, elements_at_once) if keeps_gradients'
-        " else (0 if in_place else (min(updated_elements, elements_at_once,"
-        " largest_trained_elements) if one_by_one else min(updated_elements, elements_at_once)))))"
-        " * bytes_per_element * optimizer_state_bytes / 4",
+        '0 if offload != "none" else (0 if (0 if keeps_gradients else in_place) else max('
+        "min(updated_elements, elements_at_once,"
+        " largest_trained_elements if (0 if keeps_gradients else one_by_one) else updated_elements)"
+        " * bytes_per_element * optimizer_state_bytes / 4, projection_bytes))",
         "Measured by framework, see the calibration entry",
         "moments.step_bytes",
         paths(
             "state.updated_elements",
             "state.largest_trained_elements",
+            "state.projection_bytes",
             "settings.optimizer_state_bytes",
             "framework.keeps_gradients",
             offload="settings.offload.optimizer",

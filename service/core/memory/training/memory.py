@@ -41,6 +41,7 @@ from service.core.memory.training.activations import (
     stored_bytes,
     working_bytes,
 )
+from service.core.memory.training.adapted_weights import adapted_weights_bytes
 from service.core.memory.training.adapters import virtual_tokens
 from service.core.memory.training.beside import NOTHING, Beside, BesideBytes
 from service.core.memory.training.buffers import (
@@ -50,6 +51,7 @@ from service.core.memory.training.buffers import (
     reduces_apart,
     result_bytes,
 )
+from service.core.memory.training.measured import is_measured
 from service.core.memory.training.micro_batch import MicroBatchRoom
 from service.core.memory.training.moments import Moments, late_gradients, step_bytes
 from service.core.memory.training.narrowed import (
@@ -329,6 +331,8 @@ def _on_stage(
     framework = overheads.of(settings.release).stepping(settings)
     if settings.expandable_segments:
         framework = framework.expanding
+    if not is_measured(deployment, settings, beside):
+        framework = framework.unmeasured
     deployment = framework.as_held(deployment, settings)
     architecture, parallelism = deployment.architecture, deployment.parallelism
     structural = settings.structural
@@ -340,6 +344,7 @@ def _on_stage(
         structural,
         stage,
         wide_tables=framework.wide_tables,
+        whole_scales=framework.whole_scales,
     )
     element_bytes = result_bytes(deployment, wide=framework.widens(deployment, settings))
     making = framework.making
@@ -364,6 +369,7 @@ def _on_stage(
         messages["narrowed_weights"] = narrowed_weights_bytes(
             architecture, parallelism.of_layers, structural, deployment, share
         )
+    messages |= adapted_weights_bytes(deployment, structural, state.layers, element_bytes)
     gathered = sum(messages.values())
     own_each, own_part = logits_bytes(deployment, settings, framework, state, micro_batch.tokens)
     guest = _beside(stage, beside, micro_batch, overheads, context)

@@ -107,7 +107,7 @@ def step_bytes(state: StageState, settings: TrainingSettings, framework: Framewo
 
     There are none where states lie elsewhere, and are updated there. A framework whose gradients
     lie in a buffer copies parts of it, whatever the optimizer; elsewhere it is the optimizer's own
-    doing, which may work in place or tensor by tensor.
+    doing, which may work in place or tensor by tensor, and find the subspace of a gradient.
 
     References
     ----------
@@ -122,6 +122,7 @@ def step_bytes(state: StageState, settings: TrainingSettings, framework: Framewo
             return 0.0
         if settings.updates_one_by_one:
             at_once = min(at_once, state.largest_trained_elements)
-    return min(state.updated_elements, at_once) * (
+    temporary = min(state.updated_elements, at_once) * (
         framework.step_bytes_per_element * settings.optimizer_state_bytes / _FULL
     )
+    return max(temporary, state.projection_bytes)

@@ -25,7 +25,7 @@ def places_of(state: StageState, settings: TrainingSettings) -> Places:
     """Divide a state among accelerator, host memory, NVMe and memory tier.
 
     With an offloaded optimizer gradients follow their states as soon as they are divided (ZeRO 2
-    and 3): the accelerator keeps one bucket of them.
+    and 3): the accelerator keeps one bucket of them. What is fixed of weights stays.
     """
     weights, gradients, optimizer = (
         state.weights_bytes,
@@ -44,8 +44,8 @@ def places_of(state: StageState, settings: TrainingSettings) -> Places:
             away["cpu"]["gradients"] = gradients
             gradients = min(gradients, settings.bucket_elements * settings.gradient_bytes)
     if settings.offload.parameters != "none":
-        away[settings.offload.parameters]["parameters"] = weights
-        weights = 0.0
+        away[settings.offload.parameters]["parameters"] = weights - state.fixed_bytes
+        weights = state.fixed_bytes
     return Places(weights, gradients, optimizer, away)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import hypot
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Deployment
 from service.core.elementwise import Number
 from service.core.engines import FALLBACK_ENGINE
-from service.core.interval import Interval, from_log_sigma
+from service.core.interval import Interval, from_log_sigma, product
 from service.core.learning import Correction
 from service.core.lightweight import computed_once, lightweight
 from service.core.memory.training.activations import LayerMaking
@@ -59,8 +60,13 @@ class FrameworkRuntime:
     too small, so that it comes on top of them. With a ``flat_zero_step`` that is so with ZeRO 1 and
     2, of all that the rank updates at once. A framework that ``keeps_gradients`` makes room for
     all of them before the first pass; any other lets them go after each step. One with
-    ``wide_tables`` keeps states of embeddings in 32 bit under optimizers of 8 bits. Sizes that
-    follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
+    ``wide_tables`` keeps states of embeddings in 32 bit under optimizers of 8 bits, one with
+    ``whole_scales`` divides no scales of a base of bitsandbytes, and one with
+    ``whole_bucket_elements`` makes room for two buckets of as many gradients in ZeRO 2, however few
+    there are. One with ``logits_of_loss`` makes those alone that the loss looks at. Sizes that
+    follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-],
+    to which ``unmeasured_log_sigma`` adds in runs of a kind that nobody measured. Of one that was
+    ``compared``, measurements bear out what is stated.
     """
 
     framework: str
@@ -76,6 +82,9 @@ class FrameworkRuntime:
     keeps_gradients: bool = False
     flat_step: bool = False
     wide_tables: bool = False
+    whole_scales: bool = False
+    whole_bucket_elements: float = 0.0
+    logits_of_loss: bool = False
     narrow_operands: bool = False
     own_head: bool = False
     quantised_head: bool = False
@@ -87,7 +96,9 @@ class FrameworkRuntime:
     copies_gradients: bool = False
     flat_zero_step: bool = False
     loss_part_tokens: float = 0.0
+    compared: bool = True
     size_log_sigma: float = 0.0
+    unmeasured_log_sigma: float = 0.0
     unified_context_bytes: Interval | None = None
     expandable_ratio: Interval | None = None
 
@@ -142,6 +153,18 @@ class FrameworkRuntime:
         if self.expandable_ratio is None:
             return self
         return replace(self, fragmentation_ratio=self.expandable_ratio, flat_step=False)
+
+    @computed_once
+    def unmeasured(self) -> FrameworkRuntime:
+        """The same for runs of a kind that nobody measured."""
+        return replace(
+            self,
+            size_log_sigma=hypot(self.size_log_sigma, self.unmeasured_log_sigma),
+            activation_ratio=product(
+                self.activation_ratio, from_log_sigma(1.0, self.unmeasured_log_sigma)
+            ),
+            unmeasured_log_sigma=0.0,
+        )
 
     def context_of(self, accelerator: Accelerator) -> Interval:
         """What the driver holds for the process on an accelerator [B]."""

@@ -193,6 +193,9 @@ class TrainingSettings:
     divided. With ``expandable_segments`` the allocator grows what it has instead of adding to it;
     ``memory_reserve_ratio`` of the accelerator's memory is to stay free.
 
+    The loss asks for the probability of ``loss_ratio`` of a sequence's tokens, those of completions
+    in reinforcement learning.
+
     What is ``left_open`` has the value that most people mean, and widens ranges by others.
     """
 
@@ -238,6 +241,7 @@ class TrainingSettings:
     persistent_elements: int = 0
     expandable_segments: bool = False
     memory_reserve_ratio: float = 0.0
+    loss_ratio: float = 1.0
     offload: Offload = Offload()
     framework: str = "default"
     framework_version: str | None = None

@@ -45,6 +45,10 @@ SMALLEST_8_BIT_TENSOR = 4096
 _NARROW_STATE_BYTES = 1.0 + 4.0 / STATE_BLOCK
 
 _HALF_BITS = 16.0
+_WIDE = 4.0  # bytes of an element in 32 bit
+#: Tensors by which AdaLoRA ranks the parameters of its adapters, whole on each rank. Source:
+#: huggingface/peft src/peft/tuners/adalora/layer.py (RankAllocator.update_ipt), 2025.
+_IMPORTANCES = 3.0
 
 #: Embeddings keep Adam under Muon and under optimizers whose moments have low rank.
 _TABLES = frozenset({TensorClass.EMBEDDING, TensorClass.HEAD})
@@ -60,7 +64,9 @@ class StageState:
     computing; ``layer_elements`` and ``end_elements`` count their parameters.
     ``largest_quantised_elements`` are those of the rank's largest matrix of fewer than 16 bits,
     ``largest_trained_elements`` those of its largest trained tensor, ``head_elements`` those of
-    what makes logits, if it is trained.
+    what makes logits, if it is trained. ``fixed_bytes`` are weights that stay where they are and
+    whole, whatever is divided or offloaded; ``projection_bytes`` is what it takes to find the
+    subspace of a matrix that optimizers of low rank project on.
     ``elements`` and ``trainable_elements`` are counted on the rank, undivided, and of them those of
     experts are ``expert_elements`` and ``trainable_expert_elements``;
     ``updated_elements`` are those whose states the rank holds, and ``gradient_elements`` those
@@ -86,6 +92,8 @@ class StageState:
     head_elements: float
     expert_elements: float
     trainable_expert_elements: float
+    fixed_bytes: float = 0.0
+    projection_bytes: float = 0.0
 
     @property
     def weights_bytes(self) -> float:
@@ -109,7 +117,7 @@ _HELD_OF_BOTH = {
     **dict.fromkeys(
         (
             *("elements", "trainable_elements", "expert_elements", "trainable_expert_elements"),
-            *("end_elements", "end_bytes", "whole_bytes"),
+            *("end_elements", "end_bytes", "whole_bytes", "fixed_bytes"),
         ),
         _NEVER,
     ),
@@ -117,7 +125,7 @@ _HELD_OF_BOTH = {
 #: What it has of the stage that has more.
 _LARGEST_OF_BOTH = (
     *("layers", "layer_elements", "layer_bytes", "largest_quantised_elements"),
-    *("largest_trained_elements", "head_elements"),
+    *("largest_trained_elements", "head_elements", "projection_bytes"),
 )
 
 
@@ -134,6 +142,7 @@ class _Counts:
     trainable_expert_elements: float = 0.0
     updated_elements: float = 0.0
     largest_trained_elements: float = 0.0
+    projection_bytes: float = 0.0
 
     def train(
         self, tensor: Tensor, count: float, shape: tuple[float, float], bits: float, ranks: float
@@ -150,10 +159,25 @@ class _Counts:
         )
         if settings.master_weights and bits < 32.0:
             states += 4.0
+        if settings.adapter == "adalora" and settings.method != "full":
+            # How much each parameter matters, and the means of that and of what is unsure of it.
+            self.optimizer_bytes[kind] += count * _IMPORTANCES * bits / 8.0
         divided = count / (ranks if settings.zero_stage >= 1 else 1)
         self.optimizer_bytes[kind] += divided * states
         self.updated_elements += divided
         self.largest_trained_elements = max(self.largest_trained_elements, inputs * outputs)
+        if settings.optimizer.startswith("galore") and min(shape) > 1 and kind not in _TABLES:
+            self.projection_bytes = max(self.projection_bytes, _decomposing_bytes(*shape))
+
+
+def _decomposing_bytes(inputs: float, outputs: float) -> float:
+    """What the singular values of a gradient take: it and its copy in 32 bit, and vectors [B].
+
+    References
+    ----------
+    jiaweizzhao/GaLore galore_torch/galore_projector.py (get_orthogonal_matrix), 2024
+    """
+    return _WIDE * (2.0 * inputs * outputs + min(inputs, outputs) * (inputs + outputs))
 
 
 @lru_cache(maxsize=2048)
@@ -164,18 +188,21 @@ def stage_state(
     settings: TrainingSettings,
     stage: int,
     wide_tables: bool = False,
+    whole_scales: bool = False,
 ) -> StageState:
     """State of a training run on a rank of one pipeline stage, and of its mirror if it has two [B].
 
-    ``wide_tables`` says whether embeddings keep states in 32 bit under optimizers of 8 bits.
+    ``wide_tables`` says whether embeddings keep states in 32 bit under optimizers of 8 bits,
+    ``whole_scales`` whether scales of a quantised base that lie apart are divided among no ranks.
     """
     told = (architecture, precision, parallelism, settings)
-    own = _one_stage(*told, stage, wide_tables)
+    held = (wide_tables, whole_scales)
+    own = _one_stage(*told, stage, *held)
     if not settings.from_both_ends or parallelism.pipeline == 1:
         return own
     return _both_stages(
         own,
-        _one_stage(*told, parallelism.pipeline - 1 - stage, wide_tables),
+        _one_stage(*told, parallelism.pipeline - 1 - stage, *held),
         settings.zero_stage,
     )
 
@@ -209,6 +236,7 @@ def _one_stage(
     settings: TrainingSettings,
     stage: int,
     wide_tables: bool,
+    whole_scales: bool,
 ) -> StageState:
     layers = stage_layers(architecture, parallelism)[stage]
     counts = _Counts(settings, wide_tables)
@@ -218,7 +246,8 @@ def _one_stage(
     if settings.adapter_bytes is not None:
         own_bits = 8.0 * settings.adapter_bytes
     sharded = settings.zero_stage >= 3
-    held = experts = whole = quantised = ends = end_bytes = head = 0.0
+    apart = precision.weights.scale_bits if whole_scales else 0.0
+    held = experts = whole = quantised = ends = end_bytes = head = fixed = 0.0
     for tensor, times, in_layer, heads in _held(architecture, parallelism, stage, layers):
         copies, rows, columns = rank_shape(tensor, parallelism, heads)
         elements = times * copies * rows * columns
@@ -226,11 +255,13 @@ def _one_stage(
         bits = stored_bits(architecture, precision.weights, tensor)
         persistent = rows * columns <= settings.persistent_elements
         kind, sharing = tensor.tensor_class, ranks if sharded and not persistent else 1.0
-        weights[kind] += elements * bits / 8.0 / sharing
+        scales = elements * apart / 8.0 if bits < _HALF_BITS else 0.0
+        weights[kind] += (elements * bits / 8.0 - scales) / sharing + scales
+        fixed += scales
         held += elements
         if kind is TensorClass.EXPERT:
             experts += elements
-        gathered = elements * _gathered_bits(bits, precision) / 8.0
+        gathered = elements * _gathered_bits(bits, precision) / 8.0 - scales
         whole += gathered
         if bits < _HALF_BITS:
             quantised = max(quantised, rows * columns)
@@ -248,13 +279,16 @@ def _one_stage(
             shape = adapter_shape(tensor, settings, rows, columns)
             frozen = times * copies * shape.frozen_elements
             weights[kind] += frozen * own_bits / 8.0 / sharing
+            permuting = times * copies * shape.permuting_elements * _WIDE
+            weights[kind] += permuting
+            fixed += permuting
             for inputs, outputs in shape.trained_features:
                 count = times * copies * inputs * outputs
                 weights[kind] += count * own_bits / 8.0 / sharing
                 counts.train(tensor, count, (inputs, outputs), own_bits, ranks)
     _count_inputs(architecture, parallelism, counts, stage, own_bits)
     gradient = settings.gradient_bytes + settings.gradient_sum_bytes
-    largest, largest_bytes = _largest_layer(architecture, precision, parallelism)
+    largest, largest_bytes = _largest_layer(architecture, precision, parallelism, apart)
     return StageState(
         stage=stage,
         layers=layers,
@@ -275,6 +309,8 @@ def _one_stage(
         head_elements=head,
         expert_elements=experts,
         trainable_expert_elements=counts.trainable_expert_elements,
+        fixed_bytes=fixed,
+        projection_bytes=counts.projection_bytes,
     )
 
 
@@ -406,9 +442,12 @@ def _replicas(tensor: Tensor, parallelism: Parallelism) -> float:
 
 
 def _largest_layer(
-    architecture: ModelArchitecture, precision: Precision, parallelism: Parallelism
+    architecture: ModelArchitecture, precision: Precision, parallelism: Parallelism, apart: float
 ) -> tuple[float, float]:
-    """Parameters of a rank's largest layer, and what they take when they are gathered [B]."""
+    """Parameters of a rank's largest layer, and what they take when they are gathered [B].
+
+    Of quantised elements ``apart`` bits are not.
+    """
     sizes = []
     for group in architecture.groups:
         elements = gathered = 0.0
@@ -416,6 +455,7 @@ def _largest_layer(
             copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
             bits = stored_bits(architecture, precision.weights, tensor)
             elements += copies * rows * columns
-            gathered += copies * rows * columns * _gathered_bits(bits, precision) / 8.0
+            moved = _gathered_bits(bits, precision) - (apart if bits < _HALF_BITS else 0.0)
+            gathered += copies * rows * columns * moved / 8.0
         sizes.append((elements, gathered))
     return max(elements for elements, _ in sizes), max(gathered for _, gathered in sizes)

@@ -51,8 +51,9 @@ def test_trained_parameters(adapter, changes, parameters):
     state = stage_state(LLAMA_2_7B, PRECISION, SINGLE, settings, 0)
     assert state.trainable_elements == parameters
     assert state.gradients_bytes == 2 * parameters
-    # Adam's moments and a master copy.
-    assert state.optimizer_bytes == 12 * parameters
+    # Adam's moments and a master copy; AdaLoRA ranks by three tensors like the adapters.
+    ranking = 3 * 2 if adapter == "adalora" else 0
+    assert state.optimizer_bytes == (12 + ranking) * parameters
 
 
 def test_prefixes_are_as_wide_as_keys_and_values():
@@ -87,9 +88,10 @@ def test_adapters_have_a_format_of_their_own():
         # The input of the first norm's matrices, and two products of low rank.
         ({}, HIDDEN + 2 * 16),
         ({"adapter": "lora-fa"}, 2 * 16),
-        ({"adapter": "vera", "lora_rank": 64}, 2 * 64),
-        # The results that magnitudes scale.
-        ({"adapter": "dora"}, HIDDEN + 2 * 16 + 2 * HIDDEN),
+        # The results that vectors scale, of low rank and of each output.
+        ({"adapter": "vera", "lora_rank": 64}, 2 * 64 + 2 * HIDDEN),
+        # What magnitudes scale: results of matrices and of their updates.
+        ({"adapter": "dora"}, HIDDEN + 2 * 16 + 2 * 2 * HIDDEN),
         ({"adapter": "ia3"}, 2 * HIDDEN),
         ({"adapter": "ia3", "lora_targets": ("down_proj",)}, WIDE),
         ({"adapter": "boft"}, HIDDEN),
@@ -118,3 +120,42 @@ def test_prompts_make_sequences_longer():
     prompted, longer = memory("prompt", 900), memory("norms", 1000)
     assert prompted.stored_activations_bytes == longer.stored_activations_bytes
     assert prompted.moments.logits_bytes == longer.moments.logits_bytes
+
+
+def _memory(**changes):
+    settings = replace(QUERIES_AND_VALUES, **changes)
+    deployment = Deployment(LLAMA_2_7B, PRECISION, accelerator(80e9), SINGLE)
+    return training_memory(deployment, MicroBatch(1, 512), settings, packaged_training_overheads())
+
+
+@pytest.mark.parametrize("factors", [1, 2])
+def test_boft_holds_a_permutation_of_each_factor_in_32_bit(factors):
+    kept = _memory(adapter="boft", boft_block_size=8, boft_factors=factors)
+    plain = _memory(adapter="ia3")
+    own = 2 * (trained_parameters(LLAMA_2_7B, kept.settings))
+    base = plain.weights_bytes.value - 2 * trained_parameters(LLAMA_2_7B, plain.settings)
+    # 4,096 × 4,096 for queries and for values of each layer: 67 MB each, divided by nothing.
+    permutations = LAYERS * 2 * factors * 4 * HIDDEN**2
+    assert kept.weights_bytes.value == pytest.approx(base + own + permutations)
+    sharded = stage_state(
+        LLAMA_2_7B, PRECISION, Parallelism(data=8), replace(kept.settings, zero_stage=3), 0
+    )
+    assert sharded.fixed_bytes == permutations
+
+
+def test_boft_keeps_turned_matrices_of_every_layer_unless_layers_are_recomputed():
+    def turned(**changes):
+        return _memory(adapter="boft", **changes).communication_parts_bytes["rotated_weights"]
+
+    # An identity of each matrix's inputs, the turned matrix, and the scaled one, in 16 bit.
+    layer = 2 * 3 * HIDDEN**2 * 2
+    assert turned() == LAYERS * layer
+    assert turned(activation_checkpointing="full") == layer
+    # Each of two factors, their product, and an identity.
+    assert turned(boft_factors=2) == LAYERS * 2 * (2 + 2 * 2) * HIDDEN**2 * 2
+
+
+def test_the_norm_of_dora_takes_an_identity_and_three_copies_of_the_largest_matrix():
+    found = _memory(adapter="dora", lora_targets=("q_proj", "down_proj"))
+    assert found.communication_parts_bytes == {"normed_matrix": 2 * (WIDE**2 + 3 * WIDE * HIDDEN)}
+    assert _memory().communication_parts_bytes == {}

@@ -60,6 +60,15 @@ def test_a_loss_in_one_kernel_makes_no_logits():
     assert logits("transformers") > 1024 * 128256 * 8.0
 
 
+def test_frameworks_make_logits_of_what_the_loss_looks_at_or_of_all_tokens():
+    def logits(framework, ratio):
+        chosen = TrainingSettings(method="lora", framework=framework, loss_ratio=ratio)
+        return trained(chosen).moments.logits_bytes
+
+    assert logits("transformers", 0.25) == pytest.approx(0.25 * logits("transformers", 1.0))
+    assert logits("torchtune", 0.25) == logits("torchtune", 1.0)
+
+
 def test_buckets_of_data_parallel_ranks_hold_gradients_again():
     def buckets(framework, data=8, **settings):
         chosen = TrainingSettings(framework=framework, gradient_bytes=4.0, **settings)
@@ -71,6 +80,24 @@ def test_buckets_of_data_parallel_ranks_hold_gradients_again():
     # Megatron and DeepSpeed exchange them where they lie.
     assert buckets("megatron-lm") == buckets("deepspeed") == 0.0
     assert buckets("torchtitan", zero_stage=3) == 0.0
+
+
+def test_deepspeed_makes_two_whole_buckets_in_zero_2_however_few_gradients_there_are():
+    def buckets(framework, zero_stage, **settings):
+        chosen = TrainingSettings(
+            method="lora",
+            framework=framework,
+            zero_stage=zero_stage,
+            **settings,
+        )
+        return trained(chosen, Parallelism(data=8)).communication_parts_bytes["buckets"]
+
+    # Of 16 bit, twice, where a tenth as many are trained: 500 million, and 200 million as the
+    # Trainer's configurations say.
+    assert buckets("deepspeed", 2) == 2 * 2 * 5e8
+    assert buckets("transformers", 2) == 2 * 2 * 2e8
+    # Stage 1 and other frameworks gather what there is.
+    assert buckets("transformers", 1) < buckets("torchtitan", 2) < 0.5 * 2 * 2 * 2e8
 
 
 def test_deepspeed_makes_flat_gradients_of_a_whole_share():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from service.core.architecture.model import DropoutSite
+from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.explanation import explain
 from service.core.interval import Interval
@@ -19,7 +20,7 @@ from service.core.memory.training.adapters import adapter_parameters
 from service.core.memory.training.formulas import MEMORY
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
-from service.core.memory.training.state import stage_state
+from service.core.memory.training.state import optimizer_bytes_per_element, stage_state
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.calibrations import packaged_training_overheads
 from tests.core.memory.memory_models import (
@@ -113,6 +114,29 @@ def test_zero_3_of_a_7b_model_on_eight_accelerators():
 def test_bytes_per_parameter_of_optimizers(optimizer, low, high):
     kept = state(replace(PURE, optimizer=optimizer)).optimizer_bytes / SEVEN.total_parameters
     assert low <= kept <= high
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "states"),
+    [
+        # Table 1 of GaLore: a projection of m × r and two moments of r × n, where m is the shorter.
+        ("galore-adamw", lambda m, n, r: m * r + 2 * n * r),
+        # Table 1 of APOLLO: the moments alone, whose projection is drawn from a seed; of rank one.
+        ("apollo", lambda _, n, r: 2 * n * r),
+        ("apollo-mini", lambda *sides: 2 * sides[1]),
+        ("adamw", lambda m, n, _: 2 * m * n),
+        # One row and one column.
+        ("adafactor", lambda m, n, _: m + n),
+    ],
+)
+@pytest.mark.parametrize("shape", [(4096, 11008), (11008, 4096), (64, 512)])
+def test_states_of_a_matrix_by_the_papers(optimizer, states, shape):
+    settings = TrainingSettings(optimizer=optimizer, optimizer_rank=128)
+    matrix = Tensor("up_proj", TensorClass.DENSE_FFN, *shape, Shard.COLUMN)
+    short, long = sorted(shape)
+    each = optimizer_bytes_per_element(settings, matrix, *map(float, shape))
+    # Of 32 bit; no rank is larger than the shorter side.
+    assert each * short * long == pytest.approx(4 * states(short, long, min(128, short)))
 
 
 def test_8_bit_adam_saves_three_quarters_of_what_it_applies_to():

@@ -106,6 +106,27 @@ def test_only_what_is_quantised_is_dequantised_and_gathered_narrow():
     assert layer == pytest.approx(2 * 218e6 * NF4.bits_per_element / 8, rel=0.01)
 
 
+@pytest.mark.parametrize("offload", [Offload(), Offload(parameters="cpu")])
+def test_scales_of_a_base_of_bitsandbytes_are_whole_on_every_rank(offload):
+    settings = TrainingSettings(
+        framework="transformers", method="qlora", zero_stage=3, offload=offload
+    )
+    single = NUMBER_FORMATS["bnb-nf4-single-quant"]
+    sharded = [trained(settings, Parallelism(data=ranks), weights=single) for ranks in (2, 8)]
+    # A scale of 32 bits for 64 elements of every linear layer: 0.44 GB of 7 billion.
+    scales = 32 * 218e6 / 64 * 4
+    for memory in sharded:
+        assert memory.state.fixed_bytes == pytest.approx(scales, rel=0.01)
+    # All else is divided or away, and layers are gathered without scales.
+    divided = [memory.weights_bytes.value - memory.state.fixed_bytes for memory in sharded]
+    assert divided[0] == pytest.approx(4 * divided[1], abs=1)
+    layer = sharded[0].communication_parts_bytes["gathered_layers"]
+    assert layer == pytest.approx(2 * 218e6 * 4 / 8, rel=0.01)
+    # torchao's tensors are divided with their scales.
+    torchao = trained(replace(settings, framework="torchtune"), Parallelism(data=8), weights=single)
+    assert torchao.state.fixed_bytes == 0.0
+
+
 def test_small_tensors_stay_whole_where_asked():
     settings = replace(PURE, zero_stage=3)
     divided = trained(settings, Parallelism(data=8))
@@ -173,3 +194,17 @@ def test_a_step_holds_what_its_optimizer_makes():
     assert step(optimizer="galore-adamw-8bit") == step(optimizer="adafactor") == largest
     # DeepSpeed copies parts of its flat gradients whatever the optimizer does.
     assert step("deepspeed", optimizer="sgd") == step("deepspeed") == 8e9
+
+
+def test_galore_decomposes_the_gradient_of_a_matrix_in_32_bit():
+    def memory(optimizer):
+        settings = replace(PURE, optimizer=optimizer, optimizer_in_backward=True)
+        return trained(settings)
+
+    # A copy, another to decompose, and vectors of both sides of the largest matrix of a layer.
+    matrix = 4 * (2 * 4096 * 14336 + 4096 * (4096 + 14336))
+    found = memory("galore-adamw")
+    assert found.state.projection_bytes == matrix
+    assert found.moments.step_bytes >= matrix
+    # APOLLO draws its projection at random.
+    assert memory("apollo").state.projection_bytes == 0.0
