@@ -262,14 +262,6 @@ class Engine:
                 return after.since
         return None
 
-    def in_use_after(self, day: str) -> tuple[str, ...]:
-        """Generations that no newer one had replaced by a day in ISO 8601, from the oldest on."""
-        return tuple(
-            one.id
-            for one in self.generations
-            if (until := self.superseded(one.id)) is None or until > day
-        )
-
     @property
     def workloads(self) -> frozenset[EngineWorkload]:
         """What it runs."""
