@@ -26,7 +26,6 @@ from service.core.estimate.inference import InferenceEstimate
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
-from service.core.memory.inference.runtime import EngineRuntime
 from service.core.otherwise import RARE_RATIO
 from service.core.releases import older_in_use
 from service.estimation.calibrations import Calibration
@@ -120,60 +119,47 @@ def left_open(
     serving: ServingSettings,
     calibration: Calibration,
 ) -> LeftOpen:
-    """Other choices by which speed or memory is otherwise than by the usual one."""
+    """Other choices by which speed or memory is otherwise than by the usual one.
+
+    How an engine is used is taken to change its memory alone.
+    """
     others = list(found)
-    usual_speed = _what_speed_counts(serving, calibration)
-    usual_memory = _what_memory_counts(serving, calibration)
-    speeds = _apart(others, usual_speed, _what_speed_counts)
-    releases = [one for one in speeds if others[one].setting == "engine_version"]
-    backends = [one for one in speeds if others[one].setting == "backend"]
+    usual_speed, usual_memory = _what_counts(serving, calibration)
+    counted = [_what_counts(one.serving, one.calibration) for one in others]
+    speeds = _apart(usual_speed, [speed for speed, _ in counted])
+    releases = [at for at in speeds if others[at].setting == "engine_version"]
+    backends = [at for at in speeds if others[at].setting == "backend"]
     timed = {*releases[:_MOST_TIMED], *backends}
-    sized = set(_apart(others, usual_memory, _what_memory_counts))
-    return LeftOpen(
-        engine.name,
-        tuple(
-            replace(one, timed=at in timed, sized=at in sized)
-            for at, one in enumerate(others)
-            if at in timed or at in sized
-        ),
+    sized = set(_apart(usual_memory, [memory for _, memory in counted]))
+    choices = (
+        replace(others[at], timed=at in timed, sized=at in sized) for at in sorted(timed | sized)
     )
+    return LeftOpen(engine.name, tuple(choices))
 
 
-def _apart(
-    others: Sequence[Otherwise],
-    usual: object,
-    counted: Callable[[ServingSettings, Calibration], object],
-) -> list[int]:
+def _apart(usual: object, counted: Sequence[object]) -> list[int]:
     """Positions of choices of which something counts that is otherwise than usual.
 
     Of several by which it is the same the last stands for all: of releases the newest, which is
     meant as often as they are together.
     """
-    last: list[tuple[object, int]] = []
-    for at, one in enumerate(others):
-        counts = counted(one.serving, one.calibration)
-        if counts != usual:
-            last = [known for known in last if known[0] != counts]
-            last.append((counts, at))
-    return [at for _, at in last]
+    return [
+        at
+        for at, counts in enumerate(counted)
+        if counts != usual and counts not in counted[at + 1 :]
+    ]
 
 
-def _what_speed_counts(serving: ServingSettings, calibration: Calibration) -> tuple[object, ...]:
-    """What speed and power depend on: fitted constants, and settings other than names."""
-    own = calibration.performance
-    bare = replace(serving, engine_generation=None, memory_utilization_ratio=0.0)
-    return own.hardware, own.engine, own.power, own.widening, bare
-
-
-def _what_memory_counts(
+def _what_counts(
     serving: ServingSettings, calibration: Calibration
-) -> tuple[EngineRuntime, ServingSettings]:
-    """What memory depends on: figures of the engine, and settings other than names."""
+) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """What speed and power depend on, and memory: fitted figures, and settings but for names."""
+    own = calibration.performance
+    bare = replace(serving, engine_version=None, engine_generation=None)
+    timed = replace(bare, memory_utilization_ratio=0.0)
+    sized = replace(bare, backend=None, usage_context="server", prompts_apart=0.0)
     runtime = replace(calibration.runtime.of(serving.release), engine="", calibration="")
-    bare = replace(
-        serving, engine_generation=None, backend=None, usage_context="server", prompts_apart=0.0
-    )
-    return runtime, bare
+    return (own.hardware, own.engine, own.power, own.widening, timed), (runtime, sized)
 
 
 def _since(
