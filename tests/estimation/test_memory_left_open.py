@@ -84,3 +84,26 @@ def test_an_engine_of_one_generation_leaves_nothing_open(packaged_snapshot):
     found = computed(packaged_snapshot, engine="ollama")
     assert found.memory.usual is None
     assert found.memory.total_bytes.low < found.memory.total_bytes.high
+
+
+def test_what_lies_outside_the_accelerator_reaches_over_releases_too(packaged_snapshot):
+    """A release that leaves less room in the accelerator puts more outside."""
+    load = {"input_tokens": 8000, "output_tokens": 1000, "concurrency": 64}
+    asked = {"workload": load, "engine": "vllm", "usage_context": "server", "offload": {}}
+    open_ = computed(packaged_snapshot, **asked)
+    newest, older = (
+        computed(packaged_snapshot, **asked, engine_version=one) for one in ("0.21", "0.14")
+    )
+    assert open_.tiers is not None
+    assert open_.tiers.spilled
+    assert "0.14" in generations(open_.memory)
+    for figure in ("outside", "headroom"):
+        reached, usual, other = (
+            one.tiers.used_bytes[1] if figure == "outside" else one.estimate.room.headroom_bytes
+            for one in (open_, newest, older)
+        )
+        assert reached.value == usual.value
+        assert reached.low <= min(usual.low, other.value)
+        assert reached.high >= max(usual.high, other.value)
+    inside, alone = open_.tiers.used_bytes[0], newest.tiers.used_bytes[0]
+    assert inside.high - inside.low > alone.high - alone.low
