@@ -28,6 +28,7 @@ def reaching(compute: Callable[[InferenceMemory], Interval]) -> cached_property[
             return compute(memory)
         name = compute.__name__
         others = [one for outcomes in memory.otherwise.values() for one in outcomes]
-        return otherwise.reaching_figures(memory.usual, others, (name,))[name]
+        reached: Interval = otherwise.reaching_figures(memory.usual, others, (name,))[name]
+        return reached
 
     return computed_once(figure)
