@@ -125,28 +125,28 @@ def left_open(
     """
     others = list(found)
     usual_speed, usual_memory = _what_counts(serving, calibration)
-    counted = [_what_counts(one.serving, one.calibration) for one in others]
-    speeds = _apart(usual_speed, [speed for speed, _ in counted])
+    counted = [(one.setting, *_what_counts(one.serving, one.calibration)) for one in others]
+    speeds = _apart(usual_speed, [(setting, speed) for setting, speed, _ in counted])
     releases = [at for at in speeds if others[at].setting == "engine_version"]
     backends = [at for at in speeds if others[at].setting == "backend"]
     timed = {*releases[:_MOST_TIMED], *backends}
-    sized = set(_apart(usual_memory, [memory for _, memory in counted]))
+    sized = set(_apart(usual_memory, [(setting, memory) for setting, _, memory in counted]))
     choices = (
         replace(others[at], timed=at in timed, sized=at in sized) for at in sorted(timed | sized)
     )
     return LeftOpen(engine.name, tuple(choices))
 
 
-def _apart(usual: object, counted: Sequence[object]) -> list[int]:
+def _apart(usual: object, counted: Sequence[tuple[Setting, object]]) -> list[int]:
     """Positions of choices of which something counts that is otherwise than usual.
 
-    Of several by which it is the same the last stands for all: of releases the newest, which is
-    meant as often as they are together.
+    Of several of a setting by which it is the same the last stands for all: of releases the newest,
+    which is meant as often as they are together.
     """
     return [
         at
-        for at, counts in enumerate(counted)
-        if counts != usual and counts not in counted[at + 1 :]
+        for at, choice in enumerate(counted)
+        if choice[1] != usual and choice not in counted[at + 1 :]
     ]
 
 
