@@ -24,6 +24,8 @@ Derived = TypeVar("Derived")
 _LEFT_OUT_RATIO = 0.05
 #: Choices that so many cases make or fewer move no end [-].
 RARE_RATIO = 0.1
+#: How often another choice is made that is neither rare nor usual, where nobody has counted [-].
+NOT_RARE_RATIO = 0.25
 
 
 @lightweight
@@ -57,8 +59,9 @@ def reaching(figure: Interval, others: Iterable[Other[Interval]]) -> Interval:
             continue
         part = _part_of_spread(other.share_ratio)
         middle = (1.0 - part) * other.found.value
-        low = minimum(low, middle + part * other.found.low)
-        high = maximum(high, middle + part * other.found.high)
+        # By rounding alone an end would lie beyond the other's own where that is its value.
+        low = minimum(low, maximum(middle + part * other.found.low, other.found.low))
+        high = maximum(high, minimum(middle + part * other.found.high, other.found.high))
     return Interval(figure.value, low, high)
 
 

@@ -26,7 +26,7 @@ from service.core.estimate.inference import InferenceEstimate
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
-from service.core.otherwise import RARE_RATIO
+from service.core.otherwise import NOT_RARE_RATIO, RARE_RATIO
 from service.core.releases import older_in_use
 from service.estimation.calibrations import Calibration
 from service.estimation.requests import ServingRequest
@@ -34,9 +34,6 @@ from service.estimation.requests import ServingRequest
 #: Releases whose speed is computed besides the newest, the oldest first: those between them are
 #: about as fast as one or the other.
 _MOST_TIMED = 2
-#: How often a usual backend is another one than most run, and an engine is used in the other way
-#: [-]. Nobody has counted it; it is neither rare nor what most do.
-_OTHERS_RATIO = 0.25
 #: What a choice has to move to be told of: a share of memory, and of times and rates [-].
 _MEMORY_TOLD, _SPEED_TOLD = 0.02, 0.05
 
@@ -107,10 +104,10 @@ def other_servings(
     if asked.backend is None:
         for backend in also_usual_backends(engine.backends, accelerator.value.hardware):
             update = stated | {"backend": backend}
-            yield "backend", _OTHERS_RATIO, asked.model_copy(update=update)
+            yield "backend", NOT_RARE_RATIO, asked.model_copy(update=update)
     if asked.usage_context is None and usage is not None:
         update = stated | {"usage_context": _OTHER_USAGE[usage]}
-        yield "usage_context", _OTHERS_RATIO, asked.model_copy(update=update)
+        yield "usage_context", NOT_RARE_RATIO, asked.model_copy(update=update)
 
 
 def left_open(
