@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -266,14 +267,6 @@ class Engine:
                 return after.since
         return None
 
-    def in_use_after(self, day: str) -> tuple[str, ...]:
-        """Generations that no newer one had replaced by a day in ISO 8601, from the oldest on."""
-        return tuple(
-            one.id
-            for one in self.generations
-            if (until := self.superseded(one.id)) is None or until > day
-        )
-
     @property
     def workloads(self) -> frozenset[EngineWorkload]:
         """What it runs."""
@@ -421,6 +414,8 @@ def _generation_of(engine: Engine, text: str) -> EngineRelease:
     version = None if date is not None else _version_of(text)
     if date is None and version is None:
         raise UnknownVersion(_what_is_known(engine, text))
+    if date is not None and not _is_day(date):
+        raise UnknownVersion(f"{text!r:.60} is no date: write it as 2024, 2024-08 or 2024-08-31")
     if not generations:
         return EngineRelease(engine.id)
     if date is not None:
@@ -449,6 +444,12 @@ def _version_of(text: str) -> tuple[int, ...] | None:
     """The numbers of a version, whatever stands before and after them; None where it is none."""
     found = _VERSION.match(text.casefold())
     return None if found is None else tuple(map(int, found[1].split(".")))
+
+
+def _is_day(date: re.Match[str]) -> bool:
+    """Whether the calendar has such a day, or month."""
+    year, month, day = int(date[1]), int(date[2] or 1), int(date[3] or 1)
+    return 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
 
 
 def _last_day(date: re.Match[str]) -> str:

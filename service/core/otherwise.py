@@ -1,25 +1,49 @@
 """Ranges of figures that depend on a choice which nobody told, such as the release of an engine.
 
-The value stays that of the usual choice. Any other is taken to be what runs in one case of four: a
-90 % interval over such cases ends where one in five of that choice's own does, which is half as far
-from its value as its own 90 % interval.
+The value stays that of the usual choice. A 90 % interval over all cases leaves out one in twenty at
+each end, so that it ends where as many are left of those in which another choice is made: of a
+choice that one case of four makes, one in five; of one that half of them make, one in ten. Of one
+that a tenth of them make or fewer, half at least are left out; such a choice moves no end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Generic, TypeVar
 
 from service.core.elementwise import maximum, minimum
-from service.core.interval import Interval
-
-#: Quantile of a normal distribution at 80 % over that at 95 %: 0.842 / 1.645.
-_PART_OF_SPREAD = 0.512
+from service.core.interval import Z_90, Interval
+from service.core.lightweight import lightweight
 
 Computed = TypeVar("Computed")
+Derived = TypeVar("Derived")
+
+#: How many cases a 90 % interval leaves out at each end [-].
+_LEFT_OUT_RATIO = 0.05
+#: Choices that so many cases make or fewer move no end [-].
+RARE_RATIO = 0.1
+#: How often another choice is made that is neither rare nor usual, where nobody has counted [-].
+NOT_RARE_RATIO = 0.25
 
 
-def reaching(figure: Interval, others: Sequence[Interval]) -> Interval:
+@lightweight
+class Other(Generic[Computed]):
+    """What is found by another choice than the usual one.
+
+    ``share_ratio`` says in how many cases it is made, or one still further from the usual [-].
+    """
+
+    found: Computed
+    share_ratio: float
+
+    def then(self, compute: Callable[[Computed], Derived]) -> Other[Derived]:
+        """What follows from it, by the same choice."""
+        return Other(compute(self.found), self.share_ratio)
+
+
+def reaching(figure: Interval, others: Iterable[Other[Interval]]) -> Interval:
     """A figure whose interval reaches over what it is by other choices.
 
     Parameters
@@ -31,16 +55,31 @@ def reaching(figure: Interval, others: Sequence[Interval]) -> Interval:
     """
     low, high = figure.low, figure.high
     for other in others:
-        middle = (1.0 - _PART_OF_SPREAD) * other.value
-        low = minimum(low, middle + _PART_OF_SPREAD * other.low)
-        high = maximum(high, middle + _PART_OF_SPREAD * other.high)
+        if other.share_ratio <= RARE_RATIO:
+            continue
+        part = _part_of_spread(other.share_ratio)
+        middle = (1.0 - part) * other.found.value
+        # By rounding alone an end would lie beyond the other's own where that is its value.
+        low = minimum(low, maximum(middle + part * other.found.low, other.found.low))
+        high = maximum(high, minimum(middle + part * other.found.high, other.found.high))
     return Interval(figure.value, low, high)
 
 
-def reaching_figures(found: Any, others: Sequence[Any], names: Iterable[str]) -> dict[str, Any]:
+@lru_cache(maxsize=1024)
+def _part_of_spread(share_ratio: float) -> float:
+    """How far the end lies from another choice's value, in half-widths of its own interval [-]."""
+    return NormalDist().inv_cdf(1.0 - _LEFT_OUT_RATIO / share_ratio) / Z_90
+
+
+def reaching_figures(
+    found: Any, others: Sequence[Other[Any]], names: Iterable[str]
+) -> dict[str, Any]:
     """Figures of an estimate, by name, that reach over those of the same by other choices."""
     return {
-        name: reaching(getattr(found, name), [getattr(one, name) for one in others])
+        name: reaching(
+            getattr(found, name),
+            [Other(getattr(one.found, name), one.share_ratio) for one in others],
+        )
         for name in names
     }
 

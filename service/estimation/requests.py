@@ -295,8 +295,9 @@ class ServingRequest(Request):
     one that most people run."""
     engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
     """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
-    of it in /v1/engines; if null, the newest generation, and ranges reach over older ones with
-    which the model may run on the accelerator."""
+    of it in /v1/engines. A date means what was newest then: state the day of a figure that has to
+    be got again. If null, the newest generation, and ranges reach over older ones with which the
+    model may well run on the accelerator."""
     backend: Backend | None = None
     """Interface by which llama.cpp and engines like it drive the accelerator, as they were built:
     hip uses hipBLASLt, hip-rocblas rocBLAS alone, hip-rocwmma rocWMMA for fused attention besides;

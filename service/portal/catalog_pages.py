@@ -225,10 +225,12 @@ def entry_page(collection: str, id_: str, snapshot: CatalogSnapshot) -> str:
     answer = whole_entry_answer(snapshot, collection, entry)
     sources = _sources(answer, snapshot)
     title, _ = COLLECTIONS[collection]
+    month = {"release_year": answer["released"]["date"]} if "released" in answer else {}
+    told = {**answer, **month}
     facts = [
-        (words, _fact(name, str(answer[name]), snapshot))
+        (words, _fact(name, str(told[name]), snapshot))
         for name, words in _FACTS.items()
-        if answer.get(name)
+        if told.get(name)
     ]
     facts += list(_derived(answer))
     return rendered(

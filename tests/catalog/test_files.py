@@ -240,6 +240,13 @@ def changed(**figures: Any) -> dict[str, Any]:
         (changed(idle_power_w=figure(700)), "is not below thermal_design_power_w"),
         (changed(warp_factor=figure(9)), "warp_factor"),
         (changed() | {"aliases": ["one", "two", "three!"]}, "three!"),
+        (changed() | {"released": {"date": "2024-07", "source": "rumour"}}, "no source 'rumour'"),
+        (
+            changed() | {"released": {"date": "2023-07", "source": "sheet"}},
+            "is not in release_year",
+        ),
+        (changed() | {"released": {"date": "2024-13", "source": "sheet"}}, "does not match"),
+        (changed() | {"released": {"date": "2024-07"}}, "'source' is a required property"),
     ],
 )
 def test_an_unsound_accelerator_is_named(

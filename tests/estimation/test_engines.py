@@ -139,6 +139,8 @@ def test_an_engine_that_was_not_measured_on_a_family_takes_what_others_measured_
         ("vllm", "v0.11.0", "v1"),
         ("vllm", "0.8.5.post1", "v1-0.8"),
         ("vllm", "2024-08", "before-0.6"),
+        ("vllm", "2024-09-04", "before-0.6"),
+        ("vllm", "2024-09-05", "v0"),
         ("vllm", "0.7.x (2025-02-11)", "v0-0.6.6"),
         ("vllm", "V0", "v0"),
         ("vLLM before 0.6", None, "before-0.6"),
@@ -165,6 +167,14 @@ def test_a_version_or_a_date_chooses_the_generation(packaged_snapshot, engine, v
     assert "release_before_first" not in {one["code"] for one in answer["warnings"]}
 
 
+def test_a_date_alone_is_of_the_engine_that_most_run(packaged_snapshot):
+    """A figure that has to be got again a year later states the day it was first got on."""
+    body = EXAMPLE_DEPLOYMENT | {"serving": {"engine_version": "2024-08"}}
+    answer = inference_memory_answer(MemoryInferenceRequest(**body), packaged_snapshot)
+    serving = answer["deployment"]["serving"]
+    assert (serving["engine"], serving["engine_generation"]) == ("vllm", "before-0.6")
+
+
 @pytest.mark.parametrize(
     ("engine", "version", "detail"),
     [
@@ -177,6 +187,9 @@ def test_a_version_or_a_date_chooses_the_generation(packaged_snapshot, engine, v
         ("exllama", "0.1.5", "name a date or one of v1 (2023-05), v2 (2023-09)"),
         ("gpt-fast", "new", "neither a version of gpt-fast nor a date"),
         ("vllm-before-0.6", "0.11", "is before-0.6, not v1"),
+        ("vllm", "2024-13", "'2024-13' is no date: write it as 2024, 2024-08 or 2024-08-31"),
+        ("vllm", "2025-02-30", "is no date"),
+        ("gpt-fast", "2023-00", "is no date"),
     ],
 )
 def test_a_version_that_means_nothing_is_refused_with_what_there_is(

@@ -33,7 +33,7 @@ def told_of(found) -> set[str | None]:
 
 
 def generations(memory: InferenceMemory) -> set[str]:
-    return {one.serving.engine_generation for one in memory.otherwise["engine_version"]}
+    return {one.found.serving.engine_generation for one in memory.otherwise["engine_version"]}
 
 
 def test_ranges_reach_over_releases_in_use_and_keep_their_values(packaged_snapshot):
@@ -45,8 +45,8 @@ def test_ranges_reach_over_releases_in_use_and_keep_their_values(packaged_snapsh
     for name in ("activations_bytes", "total_bytes", "kv_cache_budget_bytes", "max_concurrency"):
         reached, usual, other = (getattr(one, name) for one in (bare.memory, newest, older))
         assert reached.value == usual.value
-        assert reached.low <= min(usual.low, other.low)
-        assert reached.high >= max(usual.high, other.high)
+        assert reached.low <= min(usual.low, other.value)
+        assert reached.high >= max(usual.high, other.value)
     assert bare.memory.activations_bytes.high > newest.activations_bytes.high
     assert bare.memory.kv_cache_budget_bytes.low < newest.kv_cache_budget_bytes.low
     assert told_of(bare) == {"serving.engine_version", "serving.usage_context"}
@@ -76,11 +76,34 @@ def test_releases_older_than_a_model_do_not_run_it(packaged_snapshot):
     of_2023 = computed(packaged_snapshot, "meta-llama/Llama-2-7b-hf", engine="transformers")
     of_2024 = computed(packaged_snapshot, "Qwen/Qwen2.5-7B", engine="transformers")
     assert "shared-cache" in generations(of_2023.memory)
-    assert "before-4.36" not in generations(of_2024.memory)
-    assert "shared-cache" in generations(of_2024.memory)
+    # Qwen2.5 is of September 2024, in which last-logits replaced shared-cache.
+    assert generations(of_2024.memory) == {"last-logits"}
 
 
 def test_an_engine_of_one_generation_leaves_nothing_open(packaged_snapshot):
     found = computed(packaged_snapshot, engine="ollama")
     assert found.memory.usual is None
     assert found.memory.total_bytes.low < found.memory.total_bytes.high
+
+
+def test_what_lies_outside_the_accelerator_reaches_over_releases_too(packaged_snapshot):
+    """A release that leaves less room in the accelerator puts more outside."""
+    load = {"input_tokens": 8000, "output_tokens": 1000, "concurrency": 64}
+    asked = {"workload": load, "engine": "vllm", "usage_context": "server", "offload": {}}
+    open_ = computed(packaged_snapshot, **asked)
+    newest, older = (
+        computed(packaged_snapshot, **asked, engine_version=one) for one in ("0.21", "0.14")
+    )
+    assert open_.tiers is not None
+    assert open_.tiers.spilled
+    assert "0.14" in generations(open_.memory)
+    for figure in ("outside", "headroom"):
+        reached, usual, other = (
+            one.tiers.used_bytes[1] if figure == "outside" else one.estimate.room.headroom_bytes
+            for one in (open_, newest, older)
+        )
+        assert reached.value == usual.value
+        assert reached.low <= min(usual.low, other.value)
+        assert reached.high >= max(usual.high, other.value)
+    inside, alone = open_.tiers.used_bytes[0], newest.tiers.used_bytes[0]
+    assert inside.high - inside.low > alone.high - alone.low

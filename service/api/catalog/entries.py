@@ -43,6 +43,14 @@ class CheckedEntry(CatalogEntry):
     """Why no other source states its figures, where there is none."""
 
 
+class Released(Answer):
+    """The month or day of a release."""
+
+    date: str
+    """Month or day in ISO 8601."""
+    source: str
+
+
 class AcceleratorEntry(CheckedEntry):
     """A chip, card or module. Peaks are dense; unknown figures are left out."""
 
@@ -52,6 +60,8 @@ class AcceleratorEntry(CheckedEntry):
     form_factor: str
     """How it is built in: module, card, or part of a chip."""
     release_year: int
+    released: NotRequired[Released]
+    """Month or day on which it was introduced."""
     announced: NotRequired[bool]
     memory_technology: str
     """Kind of its memory."""
@@ -141,6 +151,8 @@ class ModelEntry(CatalogEntry):
     task: NotRequired[Literal["embed", "rerank"]]
     """What it was trained for, where it does not generate."""
     release_year: NotRequired[int]
+    released: NotRequired[Released]
+    """Month or day from which it could be downloaded."""
     licence: NotRequired[str]
     """Licence of the weights, as its publisher names it."""
     published_parameters: NotRequired[CatalogFigure]

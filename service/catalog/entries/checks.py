@@ -90,6 +90,7 @@ def check_documents(documents: DocumentSet, schemas: Schemas) -> list[CatalogErr
     errors = [
         *_form_errors(documents, schemas),
         *_source_errors(documents),
+        *_release_errors(documents),
         *_alias_errors(documents),
         *_plausibility_errors(documents),
         *_instance_errors(documents),
@@ -160,6 +161,23 @@ def _source_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             if source not in known:
                 pointer = f"/sources/{position}"
                 yield CatalogError(collection, entry_id, pointer, f"no source {source!r:.80}")
+
+
+def _release_errors(documents: DocumentSet) -> Iterator[CatalogError]:
+    """What is said of a release has a source, and is of the year that is stated beside it."""
+    known = documents.get("sources", {})
+    for collection in ("accelerators", "models"):
+        for entry_id, document in documents.get(collection, {}).items():
+            released = document.get("released")
+            if not isinstance(released, Mapping):
+                continue
+            source, date = released.get("source"), str(released.get("date"))
+            if source not in known:
+                detail = f"no source {source!r:.80}"
+                yield CatalogError(collection, entry_id, "/released/source", detail)
+            if date[:4] != str(document.get("release_year")):
+                detail = "is not in release_year"
+                yield CatalogError(collection, entry_id, "/released/date", detail)
 
 
 def _alias_errors(documents: DocumentSet) -> Iterator[CatalogError]:

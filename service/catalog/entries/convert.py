@@ -48,6 +48,7 @@ _ACCELERATOR_KEYS = frozenset(
         "family",
         "form_factor",
         "release_year",
+        "released",
         "announced",
         "memory_technology",
         "unified_memory",

@@ -20,7 +20,8 @@ from service.core.number_formats import NUMBER_FORMATS
 
 _KEYS = frozenset(
     {
-        *("id", "aliases", "name", "organisation", "release_year", "licence", "notes"),
+        *("id", "aliases", "name", "organisation", "release_year", "released", "licence"),
+        "notes",
         *("published_parameters", "published_active_parameters", "config", "config_source"),
         *("base_model", "quantization_config", "formats", "quality_effects"),
         "task",

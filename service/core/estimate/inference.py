@@ -6,7 +6,7 @@ accelerators and loads, whose figures are arrays with an element a configuration
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from service.core.deployment import Deployment, InferenceWorkload, Region, ServingSettings
@@ -28,7 +28,7 @@ from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tier_costs import tiers_embodied_kgco2e, tiers_power_w
 from service.core.memory.inference.tier_room import RoomWithTiers
 from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inference_tiers
-from service.core.otherwise import given, reaching, reaching_figures
+from service.core.otherwise import Other, given, reaching, reaching_figures
 from service.core.performance.calibration import CopiedWeights, PerformanceCalibration
 from service.core.performance.inference.goodput import Goodput, TimeLimit, goodput
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
@@ -84,7 +84,7 @@ class InferenceEstimate:
     deployment: Deployment
     calibration: PerformanceCalibration
     latency: InferenceLatency
-    otherwise: tuple[InferenceEstimate, ...] = ()
+    otherwise: tuple[Other[InferenceEstimate], ...] = ()
 
     @property
     def call_s(self) -> Interval:
@@ -133,33 +133,54 @@ def estimate_inference(
     return InferenceEstimate(setup, memory, tiers, deployment, calibration, latency)
 
 
-def reaching_over(
-    estimate: InferenceEstimate,
-    timed: Sequence[InferenceSetup],
-    sized: Mapping[str, Sequence[InferenceSetup]],
-) -> InferenceEstimate:
+@lightweight
+class OtherChoice:
+    """Another choice of a ``setting`` that a request leaves open, made in a share of cases [-].
+
+    Times and power depend on it if ``timed``, memory if ``sized``.
+    """
+
+    setting: str
+    setup: InferenceSetup
+    share_ratio: float
+    timed: bool
+    sized: bool
+
+
+def reaching_over(estimate: InferenceEstimate, choices: Iterable[OtherChoice]) -> InferenceEstimate:
     """An estimate whose intervals reach over what it is by other choices; its values stay.
 
     Parameters
     ----------
     estimate
         By the usual choices.
-    timed
-        The same deployment by each other choice that times and power depend on.
-    sized
-        The same by those that memory depends on, by setting.
+    choices
+        The others.
     """
-    found = tuple(estimate_inference(one) for one in timed)
-    latency = replace(estimate.latency, otherwise=tuple(one.latency for one in found))
+    memories: dict[str, list[Other[InferenceMemory]]] = {}
+    estimates: list[Other[InferenceEstimate]] = []
+    for choice in choices:
+        setup = choice.setup
+        memory = inference_memory(setup.deployment, setup.workload, setup.serving, setup.runtime)
+        if choice.sized:
+            memories.setdefault(choice.setting, []).append(Other(memory, choice.share_ratio))
+        if choice.timed:
+            estimates.append(Other(estimate_inference(setup, memory), choice.share_ratio))
+    found = tuple(estimates)
+    latency = replace(
+        estimate.latency, otherwise=tuple(one.then(lambda each: each.latency) for one in found)
+    )
     if latency.average is not None:
-        calls = tuple(one.average for one in latency.otherwise if one.average is not None)
+        calls = tuple(
+            Other(one.found.average, one.share_ratio)
+            for one in latency.otherwise
+            if one.found.average is not None
+        )
         latency = replace(latency, average=replace(latency.average, otherwise=calls))
-    others = {
-        setting: tuple((one.serving, one.runtime) for one in setups)
-        for setting, setups in sized.items()
-    }
-    memory = over_choices(estimate.memory, others)
-    return replace(estimate, memory=memory, latency=latency, otherwise=found)
+    reached, tiers = over_choices(estimate.memory, memories), estimate.tiers
+    if tiers is not None and estimate.setup.tiers is not None:
+        tiers = inference_tiers(reached, estimate.setup.tiers, estimate.setup.copies)
+    return replace(estimate, memory=reached, tiers=tiers, latency=latency, otherwise=found)
 
 
 def fitting_sequences(
@@ -187,7 +208,9 @@ def goodput_of(estimate: InferenceEstimate, limits: Sequence[TimeLimit]) -> Good
         )
 
     found = goodput(latency_at, limits)
-    rates = [goodput_of(one, limits).requests_per_s for one in estimate.otherwise]
+    rates = [
+        one.then(lambda each: goodput_of(each, limits).requests_per_s) for one in estimate.otherwise
+    ]
     return replace(found, requests_per_s=reaching(found.requests_per_s, rates))
 
 
@@ -326,13 +349,19 @@ def inference_energy(
         copies=setup.copies,
         tiers_kgco2e=None if tiers is None else tiers_embodied_kgco2e(tiers),
     )
-    others = [inference_energy(one, infrastructure, offered_per_s) for one in estimate.otherwise]
+    others = [
+        one.then(lambda each: inference_energy(each, infrastructure, offered_per_s))
+        for one in estimate.otherwise
+    ]
     return _reaching_energy(found, others) if others else found
 
 
-def _reaching_energy(energy: InferenceEnergy, others: Sequence[InferenceEnergy]) -> InferenceEnergy:
+def _reaching_energy(
+    energy: InferenceEnergy, others: Sequence[Other[InferenceEnergy]]
+) -> InferenceEnergy:
     """Power and energy over those by other choices: what is slower mostly draws less."""
-    powers, requests = [one.power for one in others], [one.request for one in others]
+    powers = [one.then(lambda each: each.power) for one in others]
+    requests = [one.then(lambda each: each.request) for one in others]
     return replace(
         energy,
         **reaching_figures(energy, others, ("requests_per_s", "request_hours")),

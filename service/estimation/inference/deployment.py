@@ -21,6 +21,7 @@ from service.core.elementwise import plain
 from service.core.estimate.inference import (
     InferenceEstimate,
     InferenceSetup,
+    OtherChoice,
     estimate_inference,
     reaching_over,
 )
@@ -261,7 +262,7 @@ def resolve_deployment(
         found.speculation,
         machine=found.machine,
         compared=compared,
-        left_open=replace(open_, timed=served(open_.timed), sized=served(open_.sized)),
+        left_open=replace(open_, choices=served(open_.choices)),
     )
 
 
@@ -273,23 +274,20 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     else:
         estimate = estimate_inference(setup)
     open_, told = resolved.left_open, list(_estimate_warnings(estimate))
-    if open_.timed or open_.sized:
-        sized: dict[str, list[InferenceSetup]] = {}
-        for one in open_.sized:
-            sized.setdefault(one.setting, []).append(_otherwise(setup, one))
-        timed = [_otherwise(setup, one) for one in open_.timed]
-        estimate = reaching_over(estimate, timed, sized)
+    if open_.choices:
+        estimate = reaching_over(estimate, [_otherwise(setup, one) for one in open_.choices])
         told += left_open_warnings(estimate, open_)
     return ComputedDeployment(resolved, estimate, (*resolved.warnings, *told))
 
 
-def _otherwise(setup: InferenceSetup, other: Otherwise) -> InferenceSetup:
-    return replace(
+def _otherwise(setup: InferenceSetup, other: Otherwise) -> OtherChoice:
+    made = replace(
         setup,
         serving=other.serving,
         runtime=other.calibration.runtime,
         calibration=other.calibration.performance,
     )
+    return OtherChoice(other.setting, made, other.share_ratio, other.timed, other.sized)
 
 
 def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:

@@ -163,12 +163,12 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         snapshot,
     )
     others = (
-        (setting, _as_usual(snapshot, asked._replace(serving=serving)))
-        for setting, serving in servings
+        (setting, share_ratio, _as_usual(snapshot, asked._replace(serving=serving)))
+        for setting, share_ratio, serving in servings
     )
     able = (
-        Otherwise(setting, one.release, one.serving, one.calibration)
-        for setting, one in others
+        Otherwise(setting, share_ratio, one.release, one.serving, one.calibration)
+        for setting, share_ratio, one in others
         if isinstance(one, Hosted) and not one.problems
     )
     return replace(found, left_open=left_open(found.engine, able, found.serving, found.calibration))

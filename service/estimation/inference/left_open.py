@@ -1,18 +1,20 @@
 """What else a request may mean that leaves open which release, backend or usage of its engine runs.
 
 Estimates have the value of the newest release, of the backend that most people run and of a server.
-Their ranges reach over the releases with which such a model may have run on such an accelerator,
-over the backends that many run there, and, for memory, over scripts that run the engine.
+Their ranges reach over the releases with which such a model may well have run on such an
+accelerator, over the backends that many run there, and, for memory, over scripts that run the
+engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
+from service.catalog.entries.released import released_by
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.backends import also_usual_backends
@@ -24,7 +26,8 @@ from service.core.estimate.inference import InferenceEstimate
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
-from service.core.memory.inference.runtime import EngineRuntime
+from service.core.otherwise import NOT_RARE_RATIO, RARE_RATIO
+from service.core.releases import older_in_use
 from service.estimation.calibrations import Calibration
 from service.estimation.requests import ServingRequest
 
@@ -47,37 +50,27 @@ _OTHER_USAGE: Mapping[UsageContext, UsageContext] = {"server": "offline", "offli
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """How a deployment may run by another choice of a ``setting`` that its request leaves open."""
+    """How a deployment may run by another choice of a ``setting`` that its request leaves open.
+
+    ``share_ratio`` says how often requests mean it, or one still older [-]. Speed and power are
+    computed by it if ``timed``, memory if ``sized``.
+    """
 
     setting: Setting
+    share_ratio: float
     release: EngineRelease
     serving: ServingSettings
     calibration: Calibration
-
-    def is_as_fast(self, serving: ServingSettings, calibration: Calibration) -> bool:
-        """Whether nothing that speed or power depends on is otherwise than usual."""
-        own, usual = self.calibration.performance, calibration.performance
-        alike = replace(
-            self.serving,
-            engine_generation=serving.engine_generation,
-            memory_utilization_ratio=serving.memory_utilization_ratio,
-        )
-        return (own.hardware, own.engine, own.power, own.widening, alike) == (
-            *(usual.hardware, usual.engine, usual.power, usual.widening),
-            serving,
-        )
+    timed: bool = False
+    sized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOpen:
-    """Choices of an engine that a request leaves open.
-
-    By those of ``timed`` speed and power are otherwise, by those of ``sized`` memory is.
-    """
+    """Choices of an engine that a request leaves open, as far as figures depend on them."""
 
     engine_name: str
-    timed: tuple[Otherwise, ...] = ()
-    sized: tuple[Otherwise, ...] = ()
+    choices: tuple[Otherwise, ...] = ()
 
 
 NOTHING_LEFT_OPEN = LeftOpen("")
@@ -91,27 +84,30 @@ def other_servings(
     accelerator: Entry[Accelerator],
     usage: UsageContext | None,
     snapshot: CatalogSnapshot,
-) -> Iterator[tuple[Setting, ServingRequest]]:
-    """What a request may mean besides: older releases from the oldest on, backends, usage.
+) -> Iterator[tuple[Setting, float, ServingRequest]]:
+    """What a request may mean besides, and how often: older releases, backends, usage.
 
-    ``usage`` is what the request is taken to mean, None where the load tells it.
+    Releases come from the oldest on. ``usage`` is what the request is taken to mean, None where
+    the load tells it.
     """
     stated = {"engine": engine.id, "engine_version": release.generation}
     if asked.engine_version is None and (
         asked.engine is None or engine.named(asked.engine) is None
     ):
-        for id_ in engine.in_use_after(_day(model, accelerator, snapshot)):
+        since = _since(model, accelerator, snapshot)
+        for id_, share_ratio in older_in_use(engine.generations, since):
             if id_ == release.generation:
                 break
-            update = stated | {"engine_version": id_}
-            yield "engine_version", asked.model_copy(update=update)
+            if share_ratio > RARE_RATIO:
+                update = stated | {"engine_version": id_}
+                yield "engine_version", share_ratio, asked.model_copy(update=update)
     if asked.backend is None:
         for backend in also_usual_backends(engine.backends, accelerator.value.hardware):
-            yield "backend", asked.model_copy(update=stated | {"backend": backend})
-
+            update = stated | {"backend": backend}
+            yield "backend", NOT_RARE_RATIO, asked.model_copy(update=update)
     if asked.usage_context is None and usage is not None:
         update = stated | {"usage_context": _OTHER_USAGE[usage]}
-        yield "usage_context", asked.model_copy(update=update)
+        yield "usage_context", NOT_RARE_RATIO, asked.model_copy(update=update)
 
 
 def left_open(
@@ -120,44 +116,63 @@ def left_open(
     serving: ServingSettings,
     calibration: Calibration,
 ) -> LeftOpen:
-    """Other choices by which speed or memory is otherwise than by the usual one."""
+    """Other choices by which speed or memory is otherwise than by the usual one.
+
+    How an engine is used is taken to change its memory alone.
+    """
     others = list(found)
-    apart = [one for one in others if not one.is_as_fast(serving, calibration)]
-    releases = [one for one in apart if one.setting == "engine_version"]
-    backends = [one for one in apart if one.setting == "backend"]
-    sized: list[Otherwise] = []
-    seen = [_what_memory_counts(serving, calibration)]
-    for one in others:
-        counts = _what_memory_counts(one.serving, one.calibration)
-        if counts not in seen:
-            seen.append(counts)
-            sized.append(one)
-    return LeftOpen(engine.name, (*releases[:_MOST_TIMED], *backends), tuple(sized))
-
-
-def _what_memory_counts(
-    serving: ServingSettings, calibration: Calibration
-) -> tuple[EngineRuntime, ServingSettings]:
-    """What memory depends on: figures of the engine, and settings other than names."""
-    runtime = replace(calibration.runtime.of(serving.release), engine="", calibration="")
-    bare = replace(
-        serving, engine_generation=None, backend=None, usage_context="server", prompts_apart=0.0
+    usual_speed, usual_memory = _what_counts(serving, calibration)
+    counted = [(one.setting, *_what_counts(one.serving, one.calibration)) for one in others]
+    speeds = _apart(usual_speed, [(setting, speed) for setting, speed, _ in counted])
+    releases = [at for at in speeds if others[at].setting == "engine_version"]
+    backends = [at for at in speeds if others[at].setting == "backend"]
+    timed = {*releases[:_MOST_TIMED], *backends}
+    sized = set(_apart(usual_memory, [(setting, memory) for setting, _, memory in counted]))
+    choices = (
+        replace(others[at], timed=at in timed, sized=at in sized) for at in sorted(timed | sized)
     )
-    return runtime, bare
+    return LeftOpen(engine.name, tuple(choices))
 
 
-def _day(
+def _apart(usual: object, counted: Sequence[tuple[Setting, object]]) -> list[int]:
+    """Positions of choices of which something counts that is otherwise than usual.
+
+    Of several of a setting by which it is the same the last stands for all: of releases the newest,
+    which is meant as often as they are together.
+    """
+    return [
+        at
+        for at, choice in enumerate(counted)
+        if choice[1] != usual and choice not in counted[at + 1 :]
+    ]
+
+
+def _what_counts(
+    serving: ServingSettings, calibration: Calibration
+) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """What speed and power depend on, and memory: fitted figures, and settings but for names."""
+    own = calibration.performance
+    bare = replace(serving, engine_version=None, engine_generation=None)
+    timed = replace(bare, memory_utilization_ratio=0.0)
+    sized = replace(bare, backend=None, usage_context="server", prompts_apart=0.0)
+    runtime = replace(calibration.runtime.of(serving.release), engine="", calibration="")
+    return (own.hardware, own.engine, own.power, own.widening, timed), (runtime, sized)
+
+
+def _since(
     model: Entry[ModelArchitecture], accelerator: Entry[Accelerator], snapshot: CatalogSnapshot
 ) -> str:
-    """The day after which a model may have run on an accelerator, in ISO 8601.
+    """The day from which on a model can run on an accelerator, in ISO 8601.
 
-    Of both the year is known. Models are run from the day on which they appear, on accelerators
-    that engines come to support by the end of the year in which these do. Where nobody says of
-    which year a model is, it is that of the first of its type.
+    Of either the month is known or the year. A model can run from the end of the month on in which
+    its repository was made; of one whose year alone is known, from the year's first day. Engines
+    come to support an accelerator by the end of the month or year in which it appears. Where nobody
+    says of which year a model is, it is that of the first of its type.
     """
     year = model.document.get("release_year") or _first_years(snapshot).get(model.value.model_type)
-    since = accelerator.document.get("release_year")
-    return max(f"{year or 0:04d}-01-01", f"{since or 0:04d}-12-31")
+    appeared = released_by(model.document) or f"{year or 0:04d}-01-01"
+    supported = accelerator.document.get("release_year") or 0
+    return max(appeared, released_by(accelerator.document) or f"{supported:04d}-12-31")
 
 
 @derived()
@@ -173,7 +188,8 @@ def _first_years(snapshot: CatalogSnapshot) -> dict[str, int]:
 
 def left_open_warnings(estimate: InferenceEstimate, open_: LeftOpen) -> Iterator[EstimateWarning]:
     """What to say about choices that nobody told and that figures depend on."""
-    timed = list(zip(open_.timed, estimate.otherwise, strict=True))
+    choices = [one for one in open_.choices if one.timed]
+    timed = list(zip(choices, (one.found for one in estimate.otherwise), strict=True))
     settings: tuple[Setting, ...] = ("engine_version", "backend")
     for setting in settings:
         speeds = [(one, found) for one, found in timed if one.setting == setting]
@@ -234,7 +250,7 @@ def _memory_told(memory: InferenceMemory) -> Iterator[EstimateWarning]:
         return
     settings: tuple[Setting, ...] = ("engine_version", "backend", "usage_context")
     for setting in settings:
-        others = memory.otherwise.get(setting, ())
+        others = [one.found for one in memory.otherwise.get(setting, ())]
         found = max(others, key=lambda one: _moved(one, usual), default=usual)
         if _moved(found, usual) <= _MEMORY_TOLD:
             continue

@@ -13,8 +13,8 @@ from service.core.estimate.inference import with_tiers
 from service.core.interval import Interval, shift
 from service.core.memory.inference.choices import over_choices
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
-from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import InferenceTiers, inference_tiers
+from service.core.otherwise import Other
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.latency import inference_latency
 from service.core.techniques.plan import Judgement
@@ -94,10 +94,12 @@ def _total_bytes(
         for name in (one.name for one in fields(ServingSettings))
         if getattr(setup.serving, name) != getattr(resolved.serving, name)
     }
-    others: dict[str, list[tuple[ServingSettings, RuntimeOverheads]]] = {}
-    for one in resolved.left_open.sized:
-        serving = replace(one.serving, **changed)
-        others.setdefault(one.setting, []).append((serving, one.calibration.runtime))
+    others: dict[str, list[Other[InferenceMemory]]] = {}
+    for one in resolved.left_open.choices:
+        if one.sized:
+            serving, runtime = replace(one.serving, **changed), one.calibration.runtime
+            found = inference_memory(setup.deployment, setup.workload, serving, runtime)
+            others.setdefault(one.setting, []).append(Other(found, one.share_ratio))
     return over_choices(memory, others).total_bytes
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from service.core.deployment import ServingSettings
-from service.core.memory.inference.memory import InferenceMemory, inference_memory
-from service.core.memory.inference.runtime import RuntimeOverheads
-from service.core.memory.otherwise import spread_sizes
+from service.core.memory.inference.memory import InferenceMemory
+from service.core.otherwise import Other, reaching_figures
 
 #: Sizes, and room, that depend on such choices, besides those that are sums of others.
 _SIZES = (
@@ -18,8 +16,7 @@ _SIZES = (
 
 
 def over_choices(
-    memory: InferenceMemory,
-    others: Mapping[str, Iterable[tuple[ServingSettings, RuntimeOverheads]]],
+    memory: InferenceMemory, others: Mapping[str, Sequence[Other[InferenceMemory]]]
 ) -> InferenceMemory:
     """Memory whose intervals reach over what it is by other outcomes of choices [B].
 
@@ -28,16 +25,15 @@ def over_choices(
     memory
         What it is by what most people mean.
     others
-        By setting, how engines serve by its other outcomes, with their measured runtime memory.
+        The same by other outcomes, by setting.
     """
-    found = {
-        setting: tuple(
-            inference_memory(memory.deployment, memory.workload, serving, overheads)
-            for serving, overheads in outcomes
-        )
-        for setting, outcomes in others.items()
-    }
+    found = [one for outcomes in others.values() for one in outcomes]
     if not found:
         return memory
-    sizes = spread_sizes(memory, found.values(), _SIZES)
-    return replace(memory, usual=memory, otherwise=found, **sizes)
+    sizes = reaching_figures(memory, found, _SIZES)
+    return replace(
+        memory,
+        usual=memory,
+        otherwise={setting: tuple(outcomes) for setting, outcomes in others.items()},
+        **sizes,
+    )

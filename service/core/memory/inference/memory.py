@@ -65,6 +65,7 @@ from service.core.memory.kv_cache import (
     layout_sequence_bytes,
     windowed_bytes,
 )
+from service.core.otherwise import Other
 
 
 @lightweight
@@ -125,7 +126,7 @@ class InferenceMemory:
     draft_model_bytes: Number = 0.0
     stages: tuple[InferenceMemory, ...] = ()
     usual: InferenceMemory | None = None
-    otherwise: Mapping[str, tuple[InferenceMemory, ...]] = field(default_factory=dict)
+    otherwise: Mapping[str, tuple[Other[InferenceMemory], ...]] = field(default_factory=dict)
 
     @reaching
     def runtime_bytes(self) -> Interval:

@@ -1,4 +1,4 @@
-"""Figures whose intervals reach over the outcomes of choices that a request leaves open."""
+"""Figures whose intervals reach over other outcomes of choices that a request leaves open."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING
 
+from service.core import otherwise
 from service.core.interval import Interval
 from service.core.lightweight import computed_once
-from service.core.memory.otherwise import spread_over
 
 if TYPE_CHECKING:
     from functools import cached_property
@@ -27,8 +27,8 @@ def reaching(compute: Callable[[InferenceMemory], Interval]) -> cached_property[
         if memory.usual is None:
             return compute(memory)
         name = compute.__name__
-        usual: Interval = getattr(memory.usual, name)
-        found = memory.otherwise.values()
-        return spread_over(usual, [[getattr(one, name) for one in outcomes] for outcomes in found])
+        others = [one for outcomes in memory.otherwise.values() for one in outcomes]
+        reached: Interval = otherwise.reaching_figures(memory.usual, others, (name,))[name]
+        return reached
 
     return computed_once(figure)

@@ -32,7 +32,6 @@ from service.core.interval import (
 )
 from service.core.lightweight import lightweight
 from service.core.memory.fullest import fullest
-from service.core.memory.otherwise import SIZES_OF_TRAINING, spread_over, spread_sizes
 from service.core.memory.training.activations import (
     LayerSavings,
     kept_by_layers,
@@ -51,6 +50,7 @@ from service.core.memory.training.buffers import (
     reduces_apart,
     result_bytes,
 )
+from service.core.memory.training.choices import SIZES, others_of
 from service.core.memory.training.measured import is_measured
 from service.core.memory.training.micro_batch import MicroBatchRoom
 from service.core.memory.training.moments import Moments, late_gradients, step_bytes
@@ -63,6 +63,7 @@ from service.core.memory.training.places import paged_total, places_of
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
 from service.core.memory.training.settings import LeftOpen, MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
+from service.core.otherwise import reaching, reaching_figures
 
 #: Layers whose activations stay while others are offloaded: the one in use and the one on its way.
 _RESIDENT_LAYERS = 2.0
@@ -185,8 +186,8 @@ class TrainingMemory:
             reduce(minimum, (each.low for each in sizes)),
             reduce(minimum, (each.high for each in sizes)),
         )
-        others = [[one.max_micro_batch_size for one in found] for found in self.otherwise.values()]
-        found = spread_over(most, others)
+        others = others_of(self.otherwise)
+        found = reaching(most, [one.then(lambda each: each.max_micro_batch_size) for one in others])
         return Interval(found.value, floor(found.low), floor(found.high))
 
     @property
@@ -259,7 +260,7 @@ def training_memory(
     }
     if not others:
         return found
-    spread = spread_sizes(found, others.values(), SIZES_OF_TRAINING)
+    spread = reaching_figures(found, others_of(others), SIZES)
     room = _headroom(found.usable_bytes, spread["total_bytes"])
     return replace(found, otherwise=others, headroom_bytes=room, **spread)
 

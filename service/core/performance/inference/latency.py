@@ -18,7 +18,7 @@ from service.core.deployment import (
 from service.core.elementwise import Number, Truth, maximum, minimum, scaled, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
 from service.core.lightweight import computed_once, lightweight
-from service.core.otherwise import reaching
+from service.core.otherwise import Other, reaching
 from service.core.performance.beams import with_beams
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, closed_loop
@@ -60,7 +60,7 @@ class InferenceLatency:
     filled: FullReplica | None = None
     pools: Pools | None = None
     average: InferenceLatency | None = None
-    otherwise: tuple[InferenceLatency, ...] = ()
+    otherwise: tuple[Other[InferenceLatency], ...] = ()
 
     @property
     def state(self) -> SteadyState:
@@ -176,7 +176,8 @@ class InferenceLatency:
         """A figure over what it is by other choices."""
         if not self.otherwise:
             return own
-        return reaching(own, [getattr(one, name) for one in self.otherwise])
+        figures = (Other(getattr(one.found, name), one.share_ratio) for one in self.otherwise)
+        return reaching(own, figures)
 
     @computed_once
     def _own_ttft_s(self) -> Interval:
