@@ -9,16 +9,7 @@ from math import inf
 
 from service.core.architecture.sharding import stage_layers
 from service.core.deployment import Deployment
-from service.core.elementwise import (
-    Label,
-    Number,
-    Truth,
-    both,
-    floor,
-    label,
-    maximum,
-    minimum,
-)
+from service.core.elementwise import Label, Number, Truth, both, floor, label, maximum, minimum
 from service.core.interval import (
     Interval,
     certainty,
@@ -54,11 +45,7 @@ from service.core.memory.training.choices import SIZES, others_of
 from service.core.memory.training.measured import is_measured
 from service.core.memory.training.micro_batch import MicroBatchRoom
 from service.core.memory.training.moments import Moments, late_gradients, step_bytes
-from service.core.memory.training.narrowed import (
-    input_bytes,
-    narrow_bytes,
-    narrowed_weights_bytes,
-)
+from service.core.memory.training.narrowed import input_bytes, narrow_bytes, narrowed_weights_bytes
 from service.core.memory.training.places import paged_total, places_of
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
 from service.core.memory.training.settings import LeftOpen, MicroBatch, TrainingSettings
