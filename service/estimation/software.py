@@ -203,7 +203,7 @@ def check_runs_on(
         problems.add(pointer, f"{detail}; these do: {', '.join(others)}")
         return
     instead = (
-        ". estimates/bounds tells how many hold a model, the times that nothing can beat, power "
+        ". /v1/estimates/bounds tells how many hold a model, the shortest possible times, power "
         "and footprint"
     )
     problems.add(
