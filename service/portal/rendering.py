@@ -42,7 +42,7 @@ ASSETS = {
 
 #: How far plans that make something fit change the answers, in words.
 _REACHES = {
-    "same-result": "Same answers",
+    "same-result": "Same result",
     "near-same-result": "Almost the same quality",
     "more-accelerators": "More accelerators",
     "other-recipe": "Another recipe",
