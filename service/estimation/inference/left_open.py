@@ -221,7 +221,7 @@ def _speed_told(
         what = "release" if setting == "engine_version" else "backend"
         yield EstimateWarning(
             "speed_left_open",
-            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges hold both: "
+            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges cover both; "
             "state it to narrow them",
             about=f"serving.{setting}",
         )
@@ -240,11 +240,11 @@ def _memory_told(memory: InferenceMemory) -> Iterator[EstimateWarning]:
             continue
         yield EstimateWarning(
             "left_open",
-            f"it is not stated {_CHOICES[setting]}: by the usual choice weights, caches and all "
-            f"else take {_gb(usual.total_bytes)} GB per accelerator and leave "
-            f"{_gb(usual.kv_cache_budget_bytes)} GB to caches, by another {_gb(found.total_bytes)} "
-            f"GB and {_gb(found.kv_cache_budget_bytes)} GB. The ranges hold both; state it to "
-            "narrow them",
+            f"the request does not say {_CHOICES[setting]}: with the usual choice the deployment "
+            f"takes {_gb(usual.total_bytes)} GB per accelerator and has room for "
+            f"{_gb(usual.kv_cache_budget_bytes)} GB of caches, with another "
+            f"{_gb(found.total_bytes)} GB and {_gb(found.kv_cache_budget_bytes)} GB. Ranges cover "
+            "both; state it to narrow them",
             about=f"serving.{setting}",
         )
 

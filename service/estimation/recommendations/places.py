@@ -79,9 +79,9 @@ class Sites:
             return (
                 EstimateWarning(
                     "place_of_own",
-                    f"{', '.join(self.named)}: hardware there is taken to be bought and yours; "
-                    f"{some.rpartition('/')[2]}/* names the regions of clouds there, search.where "
-                    "says how hardware may be had",
+                    f"hardware in {', '.join(self.named)} is taken to be bought and your own; "
+                    f"{some.rpartition('/')[2]}/* names the cloud regions there, and search.where "
+                    "says whether to rent or to buy",
                 ),
             )
         if not self.assumed:
@@ -89,8 +89,8 @@ class Sites:
         return (
             EstimateWarning(
                 "place_assumed",
-                f"hardware of your own is taken to stand in {', '.join(self.assumed)}: name your "
-                "country or state for its electricity, water and price",
+                f"hardware of your own is assumed to stand in {', '.join(self.assumed)}: name your "
+                "country or state to use its electricity, water and prices",
             ),
         )
 
