@@ -321,7 +321,7 @@ _USE_CASES = (
         "What hardware allows at most, whatever software runs on it",
         "Accelerators that hold a model, times that no software can beat, power and footprint of a "
         "year. It answers for every accelerator, also where only its maker's own software runs and "
-        "speed cannot be estimated (Groq, Cerebras, SambaNova). Bounds are no estimates.",
+        "speed cannot be estimated (Groq, Cerebras, SambaNova). Bounds are not estimates.",
         BoundsRequest,
         BoundsAnswer,
         bounds_answer,

@@ -174,7 +174,7 @@ def test_a_version_or_a_date_chooses_the_generation(packaged_snapshot, engine, v
             "banana",
             "vllm; name a date or one of before-0.2.6 (2023-06), before-0.6 (from 0.2.6",
         ),
-        ("vllm", "32971d312954", "means no release of vllm"),
+        ("vllm", "32971d312954", "is not a release of vllm"),
         ("exllama", "0.1.5", "name a date or one of v1 (2023-05), v2 (2023-09)"),
         ("gpt-fast", "new", "neither a version of gpt-fast nor a date"),
         ("vllm-before-0.6", "0.11", "is before-0.6, not v1"),

@@ -184,9 +184,9 @@ def _of_named(
     if own and set(where) == {"cloud"}:
         problems.add(
             _WHERE,
-            f"search.where ({asked}) contradicts search.regions: {next(iter(own))} is no cloud's "
-            "region; add owned, workstation, laptop or edge to search.where, or name its clouds' "
-            "regions with /* behind it",
+            f"search.where ({asked}) contradicts search.regions: {next(iter(own))} is not a "
+            "cloud region; add owned, workstation, laptop or edge to search.where, or name the "
+            "cloud regions there with /* behind it",
         )
         return {}, ()
     if "cloud" not in where:
