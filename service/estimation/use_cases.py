@@ -218,7 +218,7 @@ _USE_CASES = (
     UseCase(
         "/memory/transfers",
         "MemoryTransfers",
-        "Bytes over links and out of memories: time, energy, price and making",
+        "Bytes over links and out of memories: time, energy, price and manufacturing",
         "Each link and each memory with the time that the bytes take, alone or beside the traffic "
         "of others, the energy of moving them, the price of holding them and the greenhouse gases "
         "of making so much memory. What nobody states is null.",

@@ -308,7 +308,7 @@ def worth_warnings(
     if worth.embodied_kgco2e_per_gb is None:
         yield EstimateWarning(
             "tier_making_unknown",
-            f"the making of {tier_id} is unpublished and left out of embodied emissions",
+            f"the manufacturing of {tier_id} is unpublished and left out of embodied emissions",
         )
 
 
