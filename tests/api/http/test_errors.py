@@ -564,3 +564,11 @@ async def test_fields_in_the_address_of_a_body_are_refused(client):
     [error] = body["errors"]
     assert error["pointer"] == "/explain"
     assert "go into the body" in error["detail"]
+
+
+async def test_the_problem_in_short_says_where_the_first_error_is(client):
+    one = problem(await client.post(PATH, json=MAIN | {"accelerator_count": 0}), 422)
+    assert one["detail"] == "/accelerator_count: must be at least 1"
+    workload = {"input_tokens": 0, "output_tokens": 0}
+    two = problem(await client.post(PATH, json=MAIN | {"workload": workload}), 422)
+    assert two["detail"].startswith("2 errors; the first is at /workload/input_tokens: ")
