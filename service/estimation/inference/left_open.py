@@ -26,6 +26,7 @@ from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.runtime import EngineRuntime
 from service.estimation.calibrations import Calibration
+from service.estimation.formatting import duration
 from service.estimation.requests import ServingRequest
 
 #: Releases whose speed is computed besides the newest, the oldest first: those between them are
@@ -214,8 +215,8 @@ def _speed_told(
             if furthest < apart < float("inf"):
                 furthest = apart
                 message = (
-                    f"with {_usual_name(setting, usual)} {text} {one * 1e3:.3g} ms, with "
-                    f"{_name(other)} {another * 1e3:.3g} ms"
+                    f"with {_usual_name(setting, usual)} {text} {duration(one)}, with "
+                    f"{_name(other)} {duration(another)}"
                 )
     if message:
         what = "release" if setting == "engine_version" else "backend"
@@ -242,9 +243,8 @@ def _memory_told(memory: InferenceMemory) -> Iterator[EstimateWarning]:
             "left_open",
             f"the request does not say {_CHOICES[setting]}: with the usual choice the deployment "
             f"takes {_gb(usual.total_bytes)} GB per accelerator and has room for "
-            f"{_gb(usual.kv_cache_budget_bytes)} GB of caches, with another "
-            f"{_gb(found.total_bytes)} GB and {_gb(found.kv_cache_budget_bytes)} GB. Ranges cover "
-            "both; state it to narrow them",
+            f"{_room_gb(usual)} GB of caches, with another {_gb(found.total_bytes)} GB and "
+            f"{_room_gb(found)} GB. Ranges cover both; state it to narrow them",
             about=f"serving.{setting}",
         )
 
@@ -259,6 +259,11 @@ def _moved(other: InferenceMemory, usual: InferenceMemory) -> float:
 
 def _gb(size: Interval) -> str:
     return f"{plain(size.value) / 1e9:.1f}"
+
+
+def _room_gb(memory: InferenceMemory) -> str:
+    """Room for caches; none where what lies beside them does not fit."""
+    return f"{maximum(plain(memory.kv_cache_budget_bytes.value), 0.0) / 1e9:.1f}"
 
 
 def _usual_name(setting: Setting, usual: InferenceEstimate) -> str:
