@@ -34,7 +34,7 @@ class Server:
         try:
             content = orjson.dumps(body)
         except orjson.JSONEncodeError as error:
-            raise Refused({"detail": f"the request is no JSON: {error}"}) from None
+            raise Refused({"detail": f"the request is not JSON: {error}"}) from None
         return await self._answer(
             "POST", question, content=content, headers={"Content-Type": "application/json"}
         )

@@ -464,7 +464,7 @@ def _what_is_known(engine: Engine, text: str) -> str:
         f"{one.id} ({'' if one.version is None else f'from {one.version}, '}{one.since})"
         for one in engine.generations
     )
-    return f"{text!r:.60} means no release of {engine.id}; name a date or one of {known}"
+    return f"{text!r:.60} is not a release of {engine.id}; name a date or one of {known}"
 
 
 def _names(generation: Generation) -> frozenset[str]:

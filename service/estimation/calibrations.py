@@ -273,20 +273,20 @@ def _speed_warnings(
     if any(taken[name].missing for name in _TOLD):
         yield EstimateWarning(
             "efficiency_not_measured",
-            f"no speed is published for {named_software(release)}"
+            f"no measurements of speed are published for {named_software(release)}"
             f"{'' if backend is None else f' with {backend}'} on {family}: "
-            "similar software and hardware stand in",
+            "those of similar software and hardware are used",
         )
 
 
 def _memory_warnings(engine: str, measured: str) -> Iterator[EstimateWarning]:
     """What to say where an engine's memory is that of others."""
     if measured != engine:
-        others = "what is typical of others"
+        others = "typical values of others"
         yield EstimateWarning(
             "overheads_not_measured",
-            f"no memory use is published for {named_software(engine)}: "
-            f"{others if measured == FALLBACK_ENGINE else f'that of {measured}'} stands in",
+            f"no measurements of memory are published for {named_software(engine)}: "
+            f"{others if measured == FALLBACK_ENGINE else f'those of {measured}'} are used",
         )
 
 
@@ -318,7 +318,8 @@ def power_of(
         warnings = (
             EstimateWarning(
                 "power_not_measured",
-                f"no power is published for {family} at such loads: {other} stands in",
+                f"no measurements of power are published for {family} at such loads: those of "
+                f"{other} are used",
             ),
         )
     model = power_model(figures, sigmas.get(MACHINES, 0.0), found.entries[-1])

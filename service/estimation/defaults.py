@@ -21,7 +21,7 @@ def default_warnings(
     stood_in = tuple(entry.stood_in if names is None else names)
     if not stood_in:
         return []
-    told = f"{unpublished(stood_in, entry.id)}: documented defaults stand in"
+    told = f"{unpublished(stood_in, entry.id)}: documented defaults are used"
     return [EstimateWarning("assumed_figure", told, stood_in[0])]
 
 

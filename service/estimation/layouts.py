@@ -271,9 +271,9 @@ def left_over_warnings(
     other = f"; {described(every)} would take all" if divides(architecture, every) else ""
     yield EstimateWarning(
         "accelerators_left_over",
-        f"{left} of {count} accelerators {'is' if left == 1 else 'are'} left over and not in the "
-        f"figures: the model runs as {described(parallelism)}, which its attention heads and its "
-        f"size suggest{other}",
+        f"{left} of {count} accelerators {'is' if left == 1 else 'are'} left over and not counted: "
+        f"the model runs as {described(parallelism)}, to suit its size and the number of its "
+        f"attention heads{other}",
     )
 
 
@@ -294,7 +294,7 @@ def slow_link_warnings(layouts: Layouts) -> Iterator[EstimateWarning]:
     )
     yield EstimateWarning(
         "tensor_across_slow_links",
-        f"tensor {asked.tensor} {links}; {described(better)} does with fewer such messages",
+        f"tensor {asked.tensor} {links}; {described(better)} needs fewer such messages",
     )
 
 

@@ -10,10 +10,21 @@ _LEAST_ALIKE = 0.6
 
 
 def nearest(given: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """Known names that are spelt much like what was given, the nearest first."""
+    """Known names that are spelt much like what was given, the nearest first.
+
+    Names with one word more (``input_tokens`` of ``tokens``) come before those that are spelt
+    otherwise.
+    """
     typed = given[:_LONGEST_COMPARED].casefold()
     spelt = {name.casefold(): name for name in known}
-    return tuple(spelt[one] for one in get_close_matches(typed, spelt, most, _LEAST_ALIKE))
+    longer = [one for one in spelt if one != typed and _holds(one, typed)]
+    alike = get_close_matches(typed, spelt, most, _LEAST_ALIKE)
+    return tuple(spelt[one] for one in dict.fromkeys([*longer, *alike]))[:most]
+
+
+def _holds(name: str, word: str) -> bool:
+    """Whether a name is a word and one more."""
+    return name.startswith(f"{word}_") or name.endswith(f"_{word}")
 
 
 def hint(near: Iterable[str]) -> str:

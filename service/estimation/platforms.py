@@ -224,15 +224,15 @@ def platform_warnings(
     if most_w is not None and limit_w < _LOW_LIMIT_RATIO * float(most_w):
         yield EstimateWarning(
             "power_limit_low",
-            f"{limit_w:g} W is less than half of what {accelerator.id} is made for: its firmware "
-            "may accept no limit as low (nvidia-smi -q -d POWER or rocm-smi tells the least), and "
-            "clocks and memory fall by a rule that was measured nearer its full power",
+            f"{limit_w:g} W is less than half of what {accelerator.id} is designed for: its "
+            "firmware may refuse so low a limit (nvidia-smi -q -d POWER or rocm-smi tells the "
+            "lowest), and how clocks and memory slow down was only measured nearer its full power",
         )
     if machine is None:
         yield EstimateWarning(
             "platform_unknown",
-            f"it is not known in which machine {accelerator.id} stands: power and making of a "
-            "host are left out until you name one",
+            f"the machine that usually holds {accelerator.id} is not known: the power and "
+            "manufacturing of a host are left out until you name one",
         )
     shares = parallelism.replica_accelerators > 1
     if shares and machine is not None and machine.value.peer_to_peer is False:

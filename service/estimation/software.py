@@ -203,7 +203,7 @@ def check_runs_on(
         problems.add(pointer, f"{detail}; these do: {', '.join(others)}")
         return
     instead = (
-        ". estimates/bounds tells how many hold a model, the times that nothing can beat, power "
+        ". /v1/estimates/bounds tells how many hold a model, the shortest possible times, power "
         "and footprint"
     )
     problems.add(
@@ -301,17 +301,17 @@ def lack_warnings(
         nearest = _nearest(_able(engine, hardware, release.generation), weights)
         yield EstimateWarning(
             "engine_lacks_format",
-            f"weights in {weights.listed_id} have no kernels in {engine.name} on "
-            f"{accelerator.name}; the nearest that have are {', '.join(nearest)}. "
-            "The figures are those of kernels that widen the weights",
+            f"{engine.name} has no kernels for weights in {weights.listed_id} on "
+            f"{accelerator.name}; the nearest formats that it has are {', '.join(nearest)}. "
+            "The figures assume kernels that widen the weights",
         )
     lack = engine.lack_of(model.model_type)
     if lack is not None:
         advice = "" if lack.instead is None else f"; {lack.instead} serves them: name it as engine"
         yield EstimateWarning(
             "engine_lacks_model",
-            f"models of type {model.model_type} are not served by {engine.name}{advice}. The "
-            "figures are those of an engine of its kind that would",
+            f"{engine.name} does not serve models of type {model.model_type}{advice}. The figures "
+            "are those of a similar engine that would",
         )
 
 
@@ -473,6 +473,6 @@ def release_warnings(
         first = engine.generations[0]
         yield EstimateWarning(
             "release_before_first",
-            f"the oldest known generation of {engine.id} ({first.id}) is of {first.since}: its "
-            "figures stand in for what is older",
+            f"the oldest known generation of {engine.id} ({first.id}) dates from {first.since}: "
+            "its figures are used for anything older",
         )

@@ -218,7 +218,7 @@ _USE_CASES = (
     UseCase(
         "/memory/transfers",
         "MemoryTransfers",
-        "Bytes over links and out of memories: time, energy, price and making",
+        "Bytes over links and out of memories: time, energy, price and manufacturing",
         "Each link and each memory with the time that the bytes take, alone or beside the traffic "
         "of others, the energy of moving them, the price of holding them and the greenhouse gases "
         "of making so much memory. What nobody states is null.",
@@ -321,7 +321,7 @@ _USE_CASES = (
         "What hardware allows at most, whatever software runs on it",
         "Accelerators that hold a model, times that no software can beat, power and footprint of a "
         "year. It answers for every accelerator, also where only its maker's own software runs and "
-        "speed cannot be estimated (Groq, Cerebras, SambaNova). Bounds are no estimates.",
+        "speed cannot be estimated (Groq, Cerebras, SambaNova). Bounds are not estimates.",
         BoundsRequest,
         BoundsAnswer,
         bounds_answer,

@@ -161,7 +161,7 @@ class Tools:
             float | None, Field(description="Accelerator time, instead of a model.")
         ] = None,
     ) -> dict[str, Any]:
-        """Energy, carbon (operation and making), water and waste in a place.
+        """Energy, carbon (operation and manufacturing), water and waste in a place.
 
         Of a model that is served on accelerators, of plain energy, or of accelerator time; per
         request, per 1,000 tokens and per year.

@@ -224,7 +224,7 @@ def _quality(candidate: Mapping[str, Any]) -> str:
     first = effects[0]
     return (
         f"weights published by {owner}: {first['value']:g} instead of {first['base']:g} "
-        f"in {first['benchmark']}"
+        f"on {first['benchmark']}"
     )
 
 

@@ -53,21 +53,21 @@ _MORE_IS_BETTER = frozenset(
     }
 )
 
-#: What the bars compare, and what the best of each does.
+#: What the bars compare, and what the better of two and the best of several does.
 _CHARTS = (
-    ("First token", "latency.ttft_s", duration, "answers soonest"),
-    ("Each next token", "latency.tpot_s", duration, "writes fastest"),
+    ("First token", "latency.ttft_s", duration, ("answers sooner", "answers soonest")),
+    ("Each next token", "latency.tpot_s", duration, ("writes faster", "writes fastest")),
     (
         "Per million output tokens",
         "cost.rented.usd_per_million_output_tokens",
         money,
-        "costs least per token",
+        ("costs less per token", "costs least per token"),
     ),
     (
         "Emissions per request",
         "impacts.per_request.carbon.total_gco2e",
         grams,
-        "emits least per request",
+        ("emits less per request", "emits least per request"),
     ),
 )
 #: What the form has no field for, and keeps.
@@ -291,7 +291,7 @@ def _strengths(columns: Sequence[Column], snapshot: CatalogSnapshot) -> Iterator
     fit = [(one, one.estimate) for one in columns if one.estimate]
     fit = [(one, estimate) for one, estimate in fit if estimate["memory"]["fits"]]
     rows = [
-        (_cells([estimate for _, estimate in fit], path, words), does)
+        (_cells([estimate for _, estimate in fit], path, words), does[len(fit) > 2])
         for _, path, words, does in _CHARTS
     ]
     for place, (column, _) in enumerate(fit):

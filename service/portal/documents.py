@@ -23,6 +23,8 @@ _ELSEWHERE = {
     "reference/exceptions": "docs",
 }
 _OUTSIDE = re.compile(r"[a-z]+:|//|#")
+#: Sections from which on a document begins with a list of them.
+_MANY_SECTIONS = 8
 
 
 def document_names() -> frozenset[str]:
@@ -54,29 +56,47 @@ def document_page(name: str) -> str:
     if name not in document_names():
         raise KeyError(name)
     up = "../" * (1 + name.count("/"))
-    title, text = _as_html((DOCUMENTS / f"{name}.md").read_text(encoding="utf-8"), name, up)
+    markdown = (DOCUMENTS / f"{name}.md").read_text(encoding="utf-8")
+    title, sections, text = _as_html(markdown, name, up)
+    heading, closed, below = text.partition("</h1>")
     trail: tuple[tuple[str, str], ...] = (("learn", "How we know"),)
     if name != "index":
         trail += (("docs/index", "Documentation"),)
-    return rendered("document.html", up=up, here="How we know", title=title, trail=trail, text=text)
+    return rendered(
+        "document.html",
+        up=up,
+        here="How we know",
+        title=title,
+        trail=trail,
+        sections=sections if len(sections) >= _MANY_SECTIONS else (),
+        heading=heading + closed,
+        text=below,
+    )
 
 
-def _as_html(markdown: str, name: str, up: str) -> tuple[str, str]:
-    """Title and text of a document, with its links as they are between pages."""
+def _as_html(markdown: str, name: str, up: str) -> tuple[str, list[tuple[str, str]], str]:
+    """Title, sections (anchor and name) and text of a document.
+
+    Links are as they are between pages.
+    """
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable("table")
     tokens = parser.parse(markdown)
     title = name
     headings: dict[str, int] = {}
+    sections: list[tuple[str, str]] = []
     tables = 0
     shown: list[Token] = []
     for at, token in enumerate(tokens):
         if token.type == "heading_open":
             words = _plain(tokens[at + 1])
+            anchor = _anchor(words, headings)
             if token.tag == "h1":
                 title = words
-            token.attrSet("id", _anchor(words, headings))
+            elif token.tag == "h2":
+                sections.append((anchor, words))
+            token.attrSet("id", anchor)
         for inner in token.children or ():
             if inner.type == "link_open":
                 inner.attrSet("href", _link(str(inner.attrs.get("href", "")), name, up))
@@ -97,7 +117,7 @@ def _as_html(markdown: str, name: str, up: str) -> tuple[str, str]:
         shown.append(token)
         if token.type == "table_close":
             shown.append(_closing())
-    return title, parser.renderer.render(shown, parser.options, {})
+    return title, sections, parser.renderer.render(shown, parser.options, {})
 
 
 def _opening(name: str) -> Token:

@@ -223,7 +223,7 @@ def _fleet(answer: Any, request: FleetPageRequest, snapshot: CatalogSnapshot) ->
             (
                 Column("Year", lambda one: str(one["year"])),
                 Column("Accelerators", lambda one: number(one["accelerators"])),
-                Column("New", lambda one: number(one["bought"]["value"])),
+                Column("Bought", lambda one: number(one["bought"]["value"])),
                 Column("Peak power", _told("peak_facility_power_w", _kilowatts)),
                 Column("Energy", _told("facility_energy_kwh", _megawatt_hours)),
                 Column("Emissions", _emitted),

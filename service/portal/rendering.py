@@ -42,7 +42,7 @@ ASSETS = {
 
 #: How far plans that make something fit change the answers, in words.
 _REACHES = {
-    "same-result": "Same answers",
+    "same-result": "Same result",
     "near-same-result": "Almost the same quality",
     "more-accelerators": "More accelerators",
     "other-recipe": "Another recipe",
@@ -222,7 +222,7 @@ def _detail(error: FieldError, fields: Mapping[str, Any]) -> str:
     detail = error.detail
     detail = detail.replace(" as {'config': …} instead", " below instead")
     # The page shows what that operation tells.
-    detail = re.sub(r"\. estimates/bounds tells .*", "", detail)
+    detail = re.sub(r"\. /v1/estimates/bounds tells .*", "", detail)
     # Whatever a form holds is text.
     detail = detail.removesuffix(", without quotation marks")
     # What there is to choose stands in the form.

@@ -93,7 +93,7 @@ def read_files(
         others = sorted(one.name for one in path.iterdir() if one.is_file())
         hint = ""
         if {"latency_inference.csv", "memory_inference.csv", "training_speed.csv"} & set(others):
-            hint = "; tables of one number a row are no longer read"
+            hint = "; tables with one number per row are no longer read"
         raise FileInvalid(str(path), None, None, f"there is no file ending in {SUFFIX}{hint}")
     if len(files) > MOST_FILES:
         raise FileInvalid(str(path), None, None, f"more than {MOST_FILES} files")
@@ -142,7 +142,7 @@ def _text(path: Path) -> str:
         _refuse(path.name, error.strerror or "cannot be read")
     for magic, told in _MAGIC.items():
         if data.startswith(magic):
-            _refuse(path.name, f"is no measurements; it looks like {told}")
+            _refuse(path.name, f"does not hold measurements; it looks like {told}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -157,7 +157,9 @@ def _objects(file: str, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         _refuse(file, "is empty")
     seems = _seems(text, first.strip())
     if seems is not None:
-        _refuse(file, f"is no measurements, one JSON document a line; it looks like {seems}")
+        _refuse(
+            file, f"does not hold measurements, one JSON document a line; it looks like {seems}"
+        )
     count = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -190,7 +192,7 @@ def _object(file: str, number: int, line: str, *, first: bool) -> Mapping[str, A
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _depth(value: Any) -> int:
@@ -218,7 +220,7 @@ def _seems(text: str, first: str) -> str | None:
         return "XML or a web page"
     columns = {name.strip().strip('"').lower() for name in first.split(",")}
     if columns >= _OLD_COLUMNS:
-        return "a table of one number a row, which is no longer read"
+        return "a table with one number per row, which is no longer read"
     return _seems_tool(text) or ("CSV" if len(columns) > 2 else None)
 
 

@@ -45,7 +45,7 @@ REFUSED_MODELS = {
     "claude-3.5-sonnet": "offered by Anthropic as a service",
     "zamba2-7b": "uses the same block of attention in several layers",
     "FLUX.1-dev": "makes images or video by diffusion",
-    "moondream": "computed from its config.json",
+    "moondream": "send its config.json",
 }
 #: Names that mean several, or are misspelt, with what is suggested first.
 SUGGESTED_MODELS = {

@@ -343,7 +343,10 @@ def test_optimizers_fill_training_and_caches_long_inference(packaged_snapshot):
     [
         (
             "carbon",
-            {"operation": "operational_location_kgco2e", "share of the making": "embodied_kgco2e"},
+            {
+                "operation": "operational_location_kgco2e",
+                "share of the manufacturing": "embodied_kgco2e",
+            },
         ),
         ("hardware", {"in use": "accelerators"}),
         ("power", {"mean of the equipment": "mean_it_power_w"}),

@@ -94,8 +94,9 @@ def test_an_engine_that_is_like_another_is_computed_as_that_one_with_a_warning(p
     assert not found.performance.measured
     said = [one.message for one in found.warnings]
     assert [message for message in said if "acme" in message] == [
-        "no speed is published for acme on apple-silicon: similar software and hardware stand in",
-        "no memory use is published for acme: that of llama.cpp stands in",
+        "no measurements of speed are published for acme on apple-silicon: those of similar "
+        "software and hardware are used",
+        "no measurements of memory are published for acme: those of llama.cpp are used",
     ]
     memory = runtime_memory(snapshot)
     like = memory.of("llama.cpp")
@@ -110,8 +111,8 @@ def test_an_engine_of_no_measurements_is_computed_as_its_class_with_a_warning(pa
     assert "speed/hardware/nvidia-ampere" in ids(found)
     assert "speed/engines/compiled" in ids(found)
     assert found.warnings[0].message == (
-        "no speed is published for openvino on nvidia-ampere: similar software and "
-        "hardware stand in"
+        "no measurements of speed are published for openvino on nvidia-ampere: those of similar "
+        "software and hardware are used"
     )
 
 
@@ -183,7 +184,7 @@ def test_a_date_alone_is_of_the_engine_that_most_run(packaged_snapshot):
             "banana",
             "vllm; name a date or one of before-0.2.6 (2023-06), before-0.6 (from 0.2.6",
         ),
-        ("vllm", "32971d312954", "means no release of vllm"),
+        ("vllm", "32971d312954", "is not a release of vllm"),
         ("exllama", "0.1.5", "name a date or one of v1 (2023-05), v2 (2023-09)"),
         ("gpt-fast", "new", "neither a version of gpt-fast nor a date"),
         ("vllm-before-0.6", "0.11", "is before-0.6, not v1"),
@@ -223,7 +224,7 @@ def test_what_is_older_than_all_that_is_known_is_answered_as_the_oldest(packaged
     answer = inference_memory_answer(asked("vllm", "2019"), packaged_snapshot)
     assert answer["deployment"]["serving"]["engine_generation"] == "before-0.2.6"
     [said] = [one for one in answer["warnings"] if one["code"] == "release_before_first"]
-    assert "(before-0.2.6) is of 2023-06" in said["message"]
+    assert "(before-0.2.6) dates from 2023-06" in said["message"]
 
 
 def on(accelerator, **serving):
@@ -404,7 +405,7 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
     h100 = snapshot.accelerators["nvidia-h100-sxm-80gb"].value
     figures = training_figures(snapshot, "acme", h100)
     assert "training-speed/frameworks/torchtitan" in figures.entries
-    assert "training speed is published for acme on nvidia-hopper" in figures.warnings[0].message
+    assert "training speed are published for acme on nvidia-hopper" in figures.warnings[0].message
     assert training_memory_overheads(snapshot).of("acme").framework == "torchtitan"
 
 

@@ -134,9 +134,9 @@ def test_both_figures_are_told_and_what_to_state(packaged_snapshot):
     told = {one["code"]: one["message"] for one in estimated(packaged_snapshot)["warnings"]}
     assert told[SPEED].startswith("The release of vLLM is not stated: with the newest ")
     assert " ms, with an older one (" in told[SPEED]
-    assert told[SPEED].endswith("Ranges hold both: state it to narrow them.")
-    assert told[MEMORY].startswith("It is not stated which release of the engine runs: ")
-    assert " GB to caches, by another " in told[MEMORY]
+    assert told[SPEED].endswith("Ranges cover both; state it to narrow them.")
+    assert told[MEMORY].startswith("The request does not say which release of the engine runs: ")
+    assert " GB of caches, with another " in told[MEMORY]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_ranges_reach_over_backends_that_many_run(packaged_snapshot, accelerator
             assert time_s["low"] <= stated["latency"][name]["value"] <= time_s["high"], backend
     (told,) = (one["message"] for one in open_["warnings"] if one["code"] == SPEED)
     assert told.startswith("The backend of llama.cpp is not stated: with vulkan ")
-    assert told.endswith("Ranges hold both: state it to narrow them.")
+    assert told.endswith("Ranges cover both; state it to narrow them.")
 
 
 def test_nobody_runs_vulkan_beside_cuda(packaged_snapshot):
@@ -225,3 +225,11 @@ def test_a_rate_of_requests_has_a_range_with_ends(packaged_snapshot):
         for serving in ({"engine_version": "0.21"}, {})
     )
     assert narrow["goodput"]["requests_per_s"]["low"] > wide["goodput"]["requests_per_s"]["low"]
+
+
+def test_what_does_not_fit_leaves_no_room_for_caches(packaged_snapshot):
+    asked = DeploymentRequest(model="llama-3.1-70b", accelerator="rtx-4090")
+    told = inference_memory_answer(asked, packaged_snapshot)["warnings"]
+    (said,) = [one["message"] for one in told if one["code"] == MEMORY]
+    assert "room for 0.0 GB of caches" in said
+    assert "-" not in said

@@ -208,7 +208,7 @@ def test_comparisons_count_embeddings_by_the_request(packaged_snapshot):
 def test_an_encoder_decoder_of_no_known_kind_is_refused_by_name(packaged_snapshot):
     config = {"model_type": "prophetnet", "is_encoder_decoder": True, "hidden_size": 1024}
     request = {"model": {"config": config}, "accelerator": "nvidia-a100-sxm-80gb"}
-    with pytest.raises(Rejected, match="prophetnet' is no encoder–decoder model that is known"):
+    with pytest.raises(Rejected, match="prophetnet' is not a known encoder–decoder model"):
         inference_memory_answer(MemoryInferenceRequest.model_validate(request), packaged_snapshot)
 
 

@@ -53,5 +53,12 @@ def test_a_comparison_says_what_each_is_best_at(packaged_snapshot):
     # One of an accelerator that is named without a number, as on the page of an answer.
     assert [one.accelerator_count for _, one in request.columns] == [1, 1]
     page = compare_page(request, packaged_snapshot)
-    assert "<p>The first, 1 × L40S, answers soonest.</p>" in page
-    assert "<p>The second, 1 × GeForce RTX 4090, costs least per token" in page
+    assert "<p>The first, 1 × L40S, answers sooner.</p>" in page
+    assert "<p>The second, 1 × GeForce RTX 4090, costs less per token" in page
+
+
+def test_of_three_one_is_best_and_of_two_one_is_better(packaged_snapshot):
+    asked = {"model": "llama-3.1-8b", "accelerator": "l40s", "region": "DE", "concurrency": 8}
+    asked |= {"engine": "vllm", "engine_version": "0.21", "accelerator_2": "rtx-4090"}
+    three = ComparePageRequest(**asked, accelerator_3="nvidia-a10-24gb")
+    assert "costs least per token" in compare_page(three, packaged_snapshot)

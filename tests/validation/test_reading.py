@@ -163,7 +163,7 @@ def test_a_useless_document_is_refused_alone(
         ('{"kind": }\n', "line 2, column 10: not JSON: Expecting value"),
         ("7\n", "line 2, column 1: must be a JSON object"),
         ('{"kind": "inference"}\n', "no measurement: request, measured is missing"),
-        ('{"kind": NaN}\n', "NaN is no number"),
+        ('{"kind": NaN}\n', "NaN is not a number"),
         ('{"a":' * 40 + "1" + "}" * 40 + "\n", "nested more than 32 levels"),
         ("[" * 100_000 + "\n", "line 2"),
         ('{"kind": "' + "x" * 1_100_000 + '"}\n', "longer than"),
@@ -191,7 +191,7 @@ def test_a_broken_line_is_told_and_nothing_is_read(
         (b"\xf8\x01", "not UTF-8 at byte 0"),
         (json.dumps([DOCUMENT]).encode(), "a JSON array"),
         (json.dumps(DOCUMENT, indent=1).encode(), "one document over many lines"),
-        (b"row_id,model,metric,value,unit\n1,a,b,2,s\n", "one number a row"),
+        (b"row_id,model,metric,value,unit\n1,a,b,2,s\n", "one number per row"),
         (b"time,power,memory\n1,2,3\n", "CSV"),
         (b"<html></html>", "web page"),
         (

@@ -17,7 +17,7 @@ from service.api.http.state import current_snapshot, shared
 from service.estimation.bodies import parsed, refuse_repeated_keys
 from service.estimation.named import unknown_names
 from service.estimation.references import Request
-from service.estimation.rejection import Rejected
+from service.estimation.rejection import FieldError, Rejected
 
 Asked = TypeVar("Asked", bound=Request)
 
@@ -35,8 +35,9 @@ async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) 
     ------
     Problem
         If the body is too large (413), not JSON (415, 422) or not what the operation takes (422),
-        or the Hub is needed and does not answer (503).
+        if fields stand in the address (422), or the Hub is needed and does not answer (503).
     """
+    _refuse_query(http)
     body = await _json_body(http, limit_bytes)
     try:
         request = parsed(model, body)
@@ -48,6 +49,13 @@ async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) 
     except Rejected as rejected:
         raise invalid(rejected.errors) from None
     return await with_hub_models(request, shared(http).hub)
+
+
+def _refuse_query(http: HttpRequest) -> None:
+    """Refuse fields in the address, which would otherwise be silently without effect."""
+    if http.query_params:
+        detail = "unknown parameter: with POST, fields go into the body"
+        raise invalid([FieldError(f"/{name[:100]}", detail) for name in http.query_params])
 
 
 async def with_unknown_names(

@@ -26,6 +26,40 @@ _OTHER_UNITS = (
     (re.compile(r"(^|_)(eur|gbp|chf|jpy|cny|currency)(_|$)"), "money is in US dollars"),
     (re.compile(r"_percent$"), "shares are ratios from 0 to 1"),
 )
+#: What engines and benchmarks call fields, with the names that they have here: of several, that
+#: which a request has.
+_CALLED_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "gpu": ("accelerator",),
+    "gpus": ("accelerator_count",),
+    "gpu_type": ("accelerator",),
+    "gpu_count": ("accelerator_count",),
+    "num_gpus": ("accelerator_count",),
+    "count": ("accelerator_count",),
+    "tp": ("tensor",),
+    "tp_size": ("tensor",),
+    "tensor_parallel": ("tensor",),
+    "tensor_parallel_size": ("tensor",),
+    "pp": ("pipeline",),
+    "pp_size": ("pipeline",),
+    "pipeline_parallel_size": ("pipeline",),
+    "dp": ("data",),
+    "dp_size": ("data",),
+    "data_parallel_size": ("data",),
+    "batch": ("concurrency", "micro_batch_size"),
+    "batch_size": ("concurrency", "micro_batch_size"),
+    "isl": ("input_tokens",),
+    "input_len": ("input_tokens",),
+    "prompt_tokens": ("input_tokens",),
+    "osl": ("output_tokens",),
+    "output_len": ("output_tokens",),
+    "max_tokens": ("output_tokens",),
+    "seq_len": ("sequence_length",),
+    "dtype": ("weights",),
+    "quantization": ("weights",),
+    "qps": ("requests_per_s",),
+    "rps": ("requests_per_s",),
+    "request_rate": ("requests_per_s",),
+}
 #: No request has fields deeper than this below the place where one of them was sent.
 _DEEPEST = 3
 
@@ -55,10 +89,30 @@ def unknown_field(
         return f"unknown field; did you mean {path}?", (path,)
     if elsewhere is not None:
         return f"unknown field: this answer does not depend on it; {elsewhere} takes it", ()
-    near = nearest(name, fields)
+    near = called_elsewhere(name, fields, below) or nearest(name, fields)
     listed = f" (known: {', '.join(fields[:_MOST_LISTED])})" if fields and not near else ""
     unit = next((f", {told}" for other, told in _OTHER_UNITS if other.search(name)), "")
     return f"unknown field{unit}{hint(near)}{listed}", near
+
+
+def called_elsewhere(
+    name: str, known: Iterable[str], below: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The field that other tools call so, if a request has it; with its path where it is deeper.
+
+    Parameters
+    ----------
+    name
+        What was sent.
+    known
+        Fields that there are at its place.
+    below
+        Paths of fields of objects at its place, by name.
+    """
+    paths = dict(below or {}) | {one: one for one in known}
+    meant = (paths[one] for one in _CALLED_ELSEWHERE.get(name.casefold(), ()) if one in paths)
+    first = next(meant, None)
+    return () if first is None else (first,)
 
 
 def asked_elsewhere(name: str, model: type[Request]) -> str | None:

@@ -259,12 +259,13 @@ def slug_of_status(status: int) -> str:
 def invalid(errors: Iterable[FieldError], most: int = _MOST_LISTED) -> Problem:
     """The problem of a request with errors in its fields, of which at most so many are listed."""
     listed = tuple(errors)
-    count = "1 error" if len(listed) == 1 else f"{len(listed)} errors"
     first = listed[0]
     where = first.pointer or "the request"
     if first.line is not None:
         where = f"line {first.line}, column {first.column}"
-    detail = f"{count}; the first, at {where}: {first.detail}"
+    detail = f"{where}: {first.detail}"
+    if len(listed) > 1:
+        detail = f"{len(listed)} errors; the first is at {detail}"
     return Problem("invalid-request", detail, listed[:most])
 
 

@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request as HttpRequest
 
 from service.api.http.bodies import with_unknown_names
-from service.api.http.meant import asked_elsewhere
+from service.api.http.meant import asked_elsewhere, called_elsewhere
 from service.api.http.problems import Problem, invalid, joined, validation_problem
 from service.estimation.nearest import hint, nearest
 from service.estimation.references import CatalogRequest, Request
@@ -161,7 +161,7 @@ def _unknown(name: str, known: Iterable[str], elsewhere: str | None = None) -> F
     if elsewhere is not None:
         detail = f"unknown parameter: this answer does not depend on it; {elsewhere} takes it"
         return FieldError(f"/{name}", detail)
-    near = nearest(name, known)
+    near = called_elsewhere(name, known) or nearest(name, known)
     listed = "" if near else f" (known: {', '.join(sorted(known)) or 'none'})"
     return FieldError(f"/{name[:100]}", f"unknown parameter{hint(near)}{listed}", suggestions=near)
 

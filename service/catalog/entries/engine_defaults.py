@@ -43,7 +43,7 @@ def _rule(given: Any, pointer: str) -> DefaultsRule:
         raise DocumentInvalid(pointer, "must be an object")
     unknown = sorted(set(map(str, given)) - _KNOWN)
     if unknown:
-        raise DocumentInvalid(f"{pointer}/{unknown[0]}", "is no field of a rule of defaults")
+        raise DocumentInvalid(f"{pointer}/{unknown[0]}", "is not a field of a rule of defaults")
     numbers = {name: _number(given[name], name, pointer) for name in _NUMBERS if name in given}
     usage = given.get("usage")
     if usage is not None and usage not in get_args(UsageContext):

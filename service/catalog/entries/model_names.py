@@ -174,7 +174,8 @@ class ModelIndex(ReferenceIndex):
         near = tuple(dict.fromkeys((*slips, *self.suggestions(reference))))[:MOST_SUGGESTIONS]
         if near:
             return UnknownReference(collection, reference, near)
-        return NotOffered(reference, "a model that is not listed is computed from its config.json")
+        unlisted = "for a model that is not listed, send its config.json or hf:organisation/name"
+        return NotOffered(reference, unlisted)
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
         """Ids of models that share the telling words of a name, the nearest first."""

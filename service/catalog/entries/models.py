@@ -61,7 +61,7 @@ def model_from_document(
         value = replace(value, made_for=task)
     for position, name in enumerate(fields.get("formats") or ()):
         if name not in NUMBER_FORMATS:
-            raise DocumentInvalid(f"/formats/{position}", "is no format of weights that is known")
+            raise DocumentInvalid(f"/formats/{position}", "is not a known format of weights")
     source = fields.get("config_source")
     year = fields.get("release_year")
     described = FigureOrigin("models", entry_id, source, year, "datasheet" if source else "given")

@@ -33,7 +33,8 @@ def body_from(given: Mapping[str, Any], options: Iterable[Option]) -> dict[str, 
     body = read_json(given["request"], "--request") if given.get("request") else {}
     for option in options:
         value = given.get(option.dest)
-        if option.place and value not in (None, False, []):
+        # Zero equals False, and is said.
+        if option.place and value is not None and value is not False and value != []:
             put(body, option.place, value, option.flags[0])
     for setting in given.get("set") or ():
         place, equals, text = setting.partition("=")

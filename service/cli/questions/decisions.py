@@ -102,9 +102,9 @@ def _compare(given: dict[str, Any]) -> None:
     from service.cli.views.comparisons import comparison_rows, view
 
     body = body_from(given, _COMPARE)
-    for name, flag in (("models", "-m"), ("accelerators", "-a"), ("regions", "-r")):
+    for name, flag in (("models", "-m"), ("accelerators", "-a")):
         if name not in body:
-            raise misused(f"a comparison needs at least one of {name}: {flag}")
+            raise misused(f"a comparison needs at least one of its {name}: {flag}")
     body["models"] = [
         model_reference(model) if isinstance(model, str) else model for model in body["models"]
     ]

@@ -44,7 +44,8 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
     telling = [name for name in _NAMES if len({row[name] for row in answered}) > 1]
     parts: list[Any] = []
     if answered:
-        same = [str(answered[0][name]) for name in _NAMES if name not in telling]
+        first = answered[0]
+        same = [str(first[name]) for name in _NAMES if name not in telling and first[name]]
         names = [_named(row, telling) for row in answered]
         fits = [Text("yes", "green") if row["fits"] else Text("no", "red") for row in answered]
         in_tokens = any(row["results"]["output_tokens_per_s"] for row in answered)

@@ -46,7 +46,7 @@ _IMPACTS = (
 )
 _FOOTPRINT_NAMES = {
     "operational_location_gco2e": "carbon, operation",
-    "embodied_gco2e": "carbon, making",
+    "embodied_gco2e": "carbon, hardware",
     "total_gco2e": "carbon, total",
     "total_l": "water",
 }

@@ -42,148 +42,186 @@ RUNTIME_FACTS = (
 
 @dataclass(frozen=True, slots=True)
 class HardwareEfficiency:
-    """What a hardware family reaches of its datasheet.
+    """How much of its datasheet a hardware family reaches in practice.
 
-    ``matrix_ratio`` is the share of dense peak that large matrix products reach, by operand width
-    in bits; ``memory_ratio`` the share of peak bandwidth that streaming reads reach;
-    ``attention_matrix_ratio`` and ``attention_memory_ratio`` are the same for attention kernels;
-    ``overlap_ratio`` how much of the shorter of compute and memory time hides behind the longer;
-    ``tile_rows`` the rows by which a tall matrix product's height is effectively padded;
-    ``expert_ratio`` how fast grouped products of large routed experts are beside dense ones of the
-    same work, routing and permutation included, and ``expert_half_elements`` how many elements a
-    matrix of an expert has where products of many rows reach half of that; ``narrow_experts_s`` is
-    what a layer of experts that multiply operands of 8 or 4 bit takes besides, to narrow and scale
-    activations; ``popularity_ratio`` is the standard deviation over the mean of how often experts
-    are chosen;
-    ``blas_ratio`` how fast the library is that multiplies dense matrices, beside the usual one;
-    ``link_ratio`` the share of link bandwidth that collectives reach; ``dequantised_ratio`` how
-    fast products are that widen their weights first beside those that need not;
-    ``matrix_flops_per_joule`` is what matrix products of 16-bit operands reach for each watt of
-    thermal design power at most, because clocks fall when that power is drawn: infinite where
-    nothing tells. Narrower operands reach in proportion more. ``prefill_log_sigma``,
-    ``decode_log_sigma`` and ``throughput_log_sigma`` are the spreads of times of prompts, of times
-    of decoding and of rates.
+    Ratios are of the datasheet's peaks unless a field says otherwise.
     """
 
     matrix_ratio: Mapping[int, float] = field(metadata=FIGURE)
+    """Share of dense peak that large matrix products reach, by operand width in bits [-]."""
     memory_ratio: float = field(metadata=FIGURE)
+    """Share of peak bandwidth that streaming reads reach [-]."""
     attention_matrix_ratio: float = field(metadata=FIGURE)
+    """``matrix_ratio`` of attention kernels [-]."""
     attention_memory_ratio: float = field(metadata=FIGURE)
+    """``memory_ratio`` of attention kernels [-]."""
     overlap_ratio: float = field(metadata=FIGURE)
+    """Share of the shorter of compute and memory time that hides behind the longer [-]."""
     tile_rows: Number = field(metadata=FIGURE)
+    """Rows by which the height of a tall matrix product is padded in effect."""
     expert_ratio: float = field(metadata=FIGURE)
+    """Speed of grouped products of large routed experts, with routing and permutation, over that
+    of dense products of the same work [-]."""
     link_ratio: float = field(metadata=FIGURE)
+    """Share of link bandwidth that collectives reach [-]."""
     prefill_log_sigma: Number = field(metadata=FIGURE)
+    """Spread of the logarithm of times of prompts [-]."""
     decode_log_sigma: Number = field(metadata=FIGURE)
+    """Spread of the logarithm of times of decoding [-]."""
     throughput_log_sigma: Number = field(metadata=FIGURE)
+    """Spread of the logarithm of rates [-]."""
     dequantised_ratio: float = field(default=1.0, metadata=FIGURE)
+    """Speed of products that widen their weights first over that of products that need not [-]."""
     expert_half_elements: float = field(default=0.0, metadata=FIGURE)
+    """Elements of an expert's matrix at which products of many rows reach half of
+    ``expert_ratio``."""
     narrow_experts_s: float = field(default=0.0, metadata=FIGURE)
+    """Time per layer of experts to narrow and scale activations to 8 or 4 bits [s]."""
     popularity_ratio: float = field(default=0.0, metadata=FIGURE)
+    """Standard deviation over the mean of how often each expert is chosen [-]."""
     blas_ratio: float = field(default=1.0, metadata=FIGURE)
+    """Speed of the library that multiplies dense matrices over that of the usual one [-]."""
     matrix_flops_per_joule: float = field(default=inf, metadata=FIGURE)
+    """Operations on 16-bit operands per joule of thermal design power that matrix products can
+    sustain before clocks fall; infinite where unknown [FLOP/J]. Narrower operands sustain
+    proportionally more."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOverhead:
-    """Time an inference engine adds to the work itself.
+    """What an inference engine does, and the time that it adds to the work of the accelerator.
 
-    ``step_s`` per scheduler step, ``layer_s`` per layer (kernel launches or graph replay gaps),
-    ``sequence_s`` per running sequence and step (scheduling, sampling, detokenising), on a host
-    whose cores take ``core_time_ratio`` of the time that those of an accelerator server do, and
-    ``host_ratio`` of that with a vendor's driver on a kind of machine. A layer's kernels take
-    ``prompt_layer_s`` of the host to be issued in steps with prompts, of which no graphs are
-    captured: they are issued beside the accelerator's work. ``launch_bound`` engines issue kernels
-    one by one: their overhead runs beside the accelerator and counts only where it is longer than
-    the work. Engines with ``half_accumulation`` add up products of 16-bit floats in 16 bit, which
-    some hardware does faster. Of the pipeline stages that could work at the same time on parts of a
-    prompt, ``pipelined_ratio`` do so beside the first; launches of ``prompt_layer_kernel_count`` a
-    layer say how many could (0: all); ``pipelined_log_sigma`` is what that adds to the spread of
-    prompts' times. ``expert_s`` is what each expert of a layer takes that an accelerator holds,
-    where experts are no product of one kernel. Unless settings say otherwise, an engine
-    ``fuses_attention``; one that does not stores ``bytes_per_score`` for each pair of tokens and
-    head [B]. Where it ``replays_graphs``, a layer takes what the accelerator needs from kernel to
-    kernel, whatever the host. An engine that ``fuses_elementwise`` has few kernels between
-    products; results of layers are ``result_ratio`` times as wide as activations. One that
-    ``regrows_cache`` copies it into a longer one at each step; one that ``repeats_heads`` copies
-    keys and values for every head of queries first, one that ``rereads_heads`` reads them once for
-    each; where it ``rereads_by_sequence``, as many sequences as heads of a group share what they
-    read. One that is ``weight_only`` widens narrow weights for activations in 16 bit. Matrices in
-    few bits are read at ``packed_memory_ratio`` of the bandwidth of those in 16; those of
-    ``widened_whole`` formats are written in 16 bit before they multiply ``widened_from_rows`` or
-    more, zero if never. With ``whole_expert_tiles`` products of experts fill tiles alone. Routed
-    experts whose weights have fewer than ``unrouted_below_bits`` each multiply all tokens. Choosing
-    a token moves ``sampled_bytes`` for each entry of the vocabulary, and ``sampling_ratio`` of that
-    with a release that sorts none. The server's own process takes
-    ``told_s`` to tell a token, beside all else: no step ends sooner than its tokens are told. By
-    the backend in use a layer takes ``backend_layer_ratio`` of what it takes by the interface of
-    the hardware's maker. A weight in super-blocks takes ``unpacking_operations`` [-]; 0 where
-    nobody knows. Weights of up to ``loaded_bits`` are read by loads that multiprocessors of
-    ``loading_lane_count`` each have few of under way: ``cycle_read_bytes`` in a cycle, 0 where
-    nobody knows. Fused attention that is ``vector_attention`` has no matrix units, and reaches
-    ``vector_attention_ratio`` of their peak. Where an engine ``loops_experts`` of a prompt, each
-    product of one takes ``prompt_product_s``; else all are one kernel. A server that answers
-    requests in the engine's own process adds ``served_s`` to each step; a script that hands them
-    over has none. What a step computes is handed to the other ranks of tensor parallelism in
-    ``ranks_s`` each, and a step with prompts starts by another program or path in ``prompts_s``.
-    Decoding attends to ``bucket_ratio`` times as many tokens as there are. All experts of
-    ``batched_expert_models`` multiply all tokens in one product each, where weights have 16 bits;
-    states of ``stepwise_state_models`` are carried on operation by operation. One that
-    ``multiplies_integers`` quantises activations to meet weights in few bits as integers of 8. On
-    up to ``replayed_accelerators`` a step with one token is a graph, in which a layer takes
-    ``replayed_ratio`` of what an accelerator server takes to issue its kernels. One that
-    ``schedules_ahead`` spends ``step_s`` and ``sequence_s`` beside the accelerator.
+    Times of the host hold for a core of an accelerator server. On another machine they are
+    multiplied by ``waited_ratio``. Fields without a time say which kernels an engine has, and so
+    how much work there is.
     """
 
+    # Time of the host
+
     step_s: float = field(metadata=FIGURE)
+    """Time per step of the scheduler [s]."""
     layer_s: float = field(metadata=FIGURE)
+    """Time per layer: launches of kernels, or gaps between those of a replayed graph [s]."""
     sequence_s: float = field(metadata=FIGURE)
+    """Time per running sequence and step, to schedule, sample and detokenise [s]."""
     collective_s: float = field(metadata=FIGURE)
+    """Least time of a message between accelerators [s]."""
     launch_bound: bool = field(metadata=ALIKE)
-    half_accumulation: bool = field(default=False, metadata=ALIKE)
-    pipelined_ratio: float = field(default=1.0, metadata=FIGURE)
-    pipelined_log_sigma: float = field(default=0.0, metadata=FIGURE)
-    expert_s: float = field(default=0.0, metadata=FIGURE)
-    fuses_attention: bool = field(default=True, metadata=ALIKE)
-    bytes_per_score: float = field(default=0.0, metadata=ALIKE)
-    prompt_layer_s: float = field(default=0.0, metadata=FIGURE)
-    host_ratio: float = field(default=1.0, metadata=FIGURE)
-    core_time_ratio: float = field(default=1.0, metadata=FIGURE)
-    replays_graphs: bool = field(default=False, metadata=ALIKE)
-    fuses_elementwise: bool = field(default=True, metadata=ALIKE)
-    result_ratio: float = field(default=1.0, metadata=ALIKE)
-    regrows_cache: bool = field(default=False, metadata=ALIKE)
-    repeats_heads: bool = field(default=False, metadata=ALIKE)
-    rereads_heads: bool = field(default=False, metadata=ALIKE)
-    rereads_by_sequence: bool = field(default=False, metadata=ALIKE)
-    weight_only: bool = field(default=False, metadata=ALIKE)
-    prompt_layer_kernel_count: float = field(default=0.0, metadata=ALIKE)
-    packed_memory_ratio: float = field(default=1.0, metadata=FIGURE)
-    whole_expert_tiles: bool = field(default=False, metadata=ALIKE)
-    widened_from_rows: float = field(default=0.0, metadata=ALIKE)
-    prompt_product_s: float = field(default=0.0, metadata=FIGURE)
-    unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
-    sampled_bytes: float = field(default=0.0, metadata=FIGURE)
-    sampling_ratio: float = field(default=1.0, metadata=ALIKE)
+    """Whether kernels are issued one by one, beside the accelerator's work: overhead then counts
+    only where it takes longer than that work."""
     schedules_ahead: bool = field(default=False, metadata=ALIKE)
-    told_s: float = field(default=0.0, metadata=FIGURE)
+    """Whether ``step_s`` and ``sequence_s`` pass beside the accelerator's work."""
+    host_ratio: float = field(default=1.0, metadata=FIGURE)
+    """Time of the host on a kind of machine with a vendor's driver, over that of an accelerator
+    server, beyond ``core_time_ratio`` [-]."""
+    core_time_ratio: float = field(default=1.0, metadata=FIGURE)
+    """Time of the host's cores over that of an accelerator server's [-]."""
     backend_layer_ratio: float = field(default=1.0, metadata=FIGURE)
-    unpacking_operations: float = field(default=0.0, metadata=FIGURE)
-    vector_attention: bool = field(default=False, metadata=ALIKE)
-    vector_attention_ratio: float = field(default=1.0, metadata=FIGURE)
-    loops_experts: bool = field(default=False, metadata=ALIKE)
-    served_s: float = field(default=0.0, metadata=FIGURE)
-    ranks_s: float = field(default=0.0, metadata=FIGURE)
+    """Time of a layer by the backend in use over that by the interface of the hardware's maker
+    [-]."""
+
+    # Steps with prompts, pipelines and captured graphs
+
+    prompt_layer_s: float = field(default=0.0, metadata=FIGURE)
+    """Time to issue a layer's kernels in steps with prompts, for which no graph is captured; it
+    runs beside the accelerator's work [s]."""
     prompts_s: float = field(default=0.0, metadata=FIGURE)
-    bucket_ratio: float = field(default=1.0, metadata=ALIKE)
-    loaded_bits: float = field(default=0.0, metadata=ALIKE)
-    loading_lane_count: float = field(default=0.0, metadata=ALIKE)
-    cycle_read_bytes: float = field(default=0.0, metadata=FIGURE)
-    batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
-    stepwise_state_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
-    multiplies_integers: bool = field(default=False, metadata=ALIKE)
+    """Time per step with prompts to start another program or path [s]."""
+    prompt_layer_kernel_count: float = field(default=0.0, metadata=ALIKE)
+    """Kernels that a layer launches for a prompt, which limit how many pipeline stages can work
+    at once; 0: no limit."""
+    pipelined_ratio: float = field(default=1.0, metadata=FIGURE)
+    """Share of the other pipeline stages that could work on a prompt at the same time and do
+    [-]."""
+    pipelined_log_sigma: float = field(default=0.0, metadata=FIGURE)
+    """What pipelining adds to the spread of times of prompts [-]."""
+    replays_graphs: bool = field(default=False, metadata=ALIKE)
+    """Whether decoding replays a captured graph, so that a layer's time does not depend on the
+    host."""
     replayed_accelerators: float = field(default=0.0, metadata=ALIKE)
+    """Accelerators up to which a step with one token is a graph."""
     replayed_ratio: float = field(default=1.0, metadata=FIGURE)
+    """Time of a layer in such a graph over that of issuing its kernels [-]."""
+
+    # Servers and sampling
+
+    told_s: float = field(default=0.0, metadata=FIGURE)
+    """Time per token of the server's own process, which runs beside all else: no step ends before
+    its tokens are sent [s]."""
+    served_s: float = field(default=0.0, metadata=FIGURE)
+    """Time per step of a server that answers requests in the engine's process; none where a
+    script hands requests over [s]."""
+    ranks_s: float = field(default=0.0, metadata=FIGURE)
+    """Time per further rank of tensor parallelism to hand over the inputs of a step [s]."""
+    sampled_bytes: float = field(default=0.0, metadata=FIGURE)
+    """What choosing a token moves per entry of the vocabulary [B]."""
+    sampling_ratio: float = field(default=1.0, metadata=ALIKE)
+    """Share of ``sampled_bytes`` that a release moves which does not sort [-]."""
+
+    # Attention and elementwise kernels
+
+    fuses_attention: bool = field(default=True, metadata=ALIKE)
+    """Whether attention is one kernel, unless the request says otherwise."""
+    bytes_per_score: float = field(default=0.0, metadata=ALIKE)
+    """What attention that is not fused stores per pair of tokens and head [B]."""
+    vector_attention: bool = field(default=False, metadata=ALIKE)
+    """Whether fused attention computes without matrix units."""
+    vector_attention_ratio: float = field(default=1.0, metadata=FIGURE)
+    """Share of the matrix units' peak that ``vector_attention`` reaches [-]."""
+    regrows_cache: bool = field(default=False, metadata=ALIKE)
+    """Whether each step copies the cache into a longer one."""
+    repeats_heads: bool = field(default=False, metadata=ALIKE)
+    """Whether keys and values are first copied for every head of queries."""
+    rereads_heads: bool = field(default=False, metadata=ALIKE)
+    """Whether keys and values are read once for every head of queries."""
+    rereads_by_sequence: bool = field(default=False, metadata=ALIKE)
+    """Whether as many sequences as a group has heads share what ``rereads_heads`` reads."""
+    bucket_ratio: float = field(default=1.0, metadata=ALIKE)
+    """Tokens that decoding attends to over those in the cache [-]."""
+    fuses_elementwise: bool = field(default=True, metadata=ALIKE)
+    """Whether there are few kernels between matrix products."""
+    result_ratio: float = field(default=1.0, metadata=ALIKE)
+    """Width of the results of layers over that of activations [-]."""
+    stepwise_state_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
+    """Types of models whose recurrent states are carried on operation by operation."""
+
+    # Matrix products
+
+    half_accumulation: bool = field(default=False, metadata=ALIKE)
+    """Whether products of 16-bit floats are summed in 16 bits, which some hardware does faster."""
+    weight_only: bool = field(default=False, metadata=ALIKE)
+    """Whether narrow weights are always widened to meet activations of 16 bits."""
+    multiplies_integers: bool = field(default=False, metadata=ALIKE)
+    """Whether activations are quantised to multiply weights in few bits as 8-bit integers."""
+    packed_memory_ratio: float = field(default=1.0, metadata=FIGURE)
+    """Share of the bandwidth for 16-bit matrices at which matrices in few bits are read [-]."""
+    unpacking_operations: float = field(default=0.0, metadata=FIGURE)
+    """Operations to unpack a weight in super-blocks; 0: unknown [-]."""
+    widened_from_rows: float = field(default=0.0, metadata=ALIKE)
+    """Rows from which matrices of some formats are written out in 16 bits before they are
+    multiplied; 0: never."""
+    loaded_bits: float = field(default=0.0, metadata=ALIKE)
+    """Width of weights up to which ``cycle_read_bytes`` applies [bit]."""
+    loading_lane_count: float = field(default=0.0, metadata=ALIKE)
+    """Lanes of a multiprocessor of hardware whose lanes have few loads under way."""
+    cycle_read_bytes: float = field(default=0.0, metadata=FIGURE)
+    """What such a multiprocessor reads in a cycle; 0: unknown [B]."""
+
+    # Experts
+
+    expert_s: float = field(default=0.0, metadata=FIGURE)
+    """Time per expert of a layer that an accelerator holds, where experts are not multiplied by
+    one kernel [s]."""
+    loops_experts: bool = field(default=False, metadata=ALIKE)
+    """Whether the experts of a prompt are multiplied one after the other."""
+    prompt_product_s: float = field(default=0.0, metadata=FIGURE)
+    """Time per product of an expert in prompts, where ``loops_experts`` [s]."""
+    whole_expert_tiles: bool = field(default=False, metadata=ALIKE)
+    """Whether the product of each expert fills tiles of its own."""
+    unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
+    """Width of weights below which every expert multiplies all tokens [bit]."""
+    batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)
+    """Types of models whose experts, in 16 bits, all multiply all tokens in one product each."""
 
     @property
     def waited_ratio(self) -> Number:

@@ -271,35 +271,35 @@ def _warnings(
     if engines:
         yield EstimateWarning(
             "bounds_only",
-            "these times are what the hardware allows at most, which no software reaches: for "
-            "what to expect, ask estimates/inference",
+            "these times are the shortest that the hardware allows, and no software reaches them: "
+            "for what to expect, ask /v1/estimates/inference",
         )
     else:
         yield EstimateWarning(
             "bounds_only",
-            f"of the software that runs on {accelerator.name} no measurements are published to "
-            "estimate with: these times are what the hardware allows at most, services are many "
-            "times slower",
+            f"no measurements of the software that runs on {accelerator.name} are published, so "
+            "its speed cannot be estimated: these times are the shortest that the hardware allows, "
+            "and real services are many times slower",
         )
     if bounds.accelerator_count > 1:
         yield EstimateWarning(
             "hops_left_out",
-            "the time between accelerators is left out: all of them work on each token at once, "
-            "without a rest",
+            "the time between accelerators is left out: all of them are taken to work on each "
+            "token at once without waiting",
             about="least_tpot_s",
         )
     if bounds.peak_flops_per_s is None:
         yield EstimateWarning(
             "peak_unknown",
-            f"no peak of {accelerator.name} is published for such weights: memory alone bounds "
-            "the times",
+            f"no peak of {accelerator.name} is published for weights in this format: only memory "
+            "bounds the times",
             about="precision.weights",
         )
     if not bounds.fits:
         yield EstimateWarning(
             "does_not_fit",
             f"{bounds.least_accelerator_count} accelerators are needed to hold everything; times "
-            "assume that memory were large enough",
+            "are given as if memory were large enough",
         )
     if accelerator.most_power_w is None:
         yield EstimateWarning(
@@ -311,7 +311,7 @@ def _warnings(
     else:
         yield EstimateWarning(
             "power_assumed",
-            "power is that of accelerators in use at a usual load, from a light to a full one: "
-            "nobody has measured this model there",
+            "power is that of accelerators at a typical load, with a range from a light to a full "
+            "one, because nobody has measured this model on them",
             about="it_power_w",
         )

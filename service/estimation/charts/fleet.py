@@ -37,7 +37,7 @@ _DRAWN: Mapping[FleetSubject, tuple[str, str, Mapping[str, tuple[str, ...]]]] = 
             "kgCO2e",
             {
                 "operation": ("operational_location_kgco2e",),
-                "share of the making": ("embodied_kgco2e",),
+                "share of the manufacturing": ("embodied_kgco2e",),
             },
         ),
         "energy": ("electricity of a year", "kWh", {"facility": ("facility_energy_kwh",)}),

@@ -156,7 +156,7 @@ def _locality_unknown(asked: str, region: str, near: tuple[str, ...]) -> Estimat
     return EstimateWarning(
         "locality_unknown",
         f"no rule of {region} names {asked[:80]!r}{could}: whether rules of towns and counties "
-        f"apply is unknown; {NO_LOCALITY!r} stands for a place without rules of its own",
+        f"apply is unknown. Send {NO_LOCALITY!r} for a place without rules of its own",
     )
 
 

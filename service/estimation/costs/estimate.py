@@ -345,8 +345,8 @@ def _rental(
     offers = (chosen,) if chosen else _offers(snapshot, accelerator_id, region)
     if chosen is not None and chosen.value.accelerators < min(group, count):
         message = (
-            f"{group} accelerators of a {of_what} have to share a machine, and {chosen.id} has "
-            f"{chosen.value.accelerators}: the figures hold where links as fast join several"
+            f"{group} accelerators of a {of_what} have to share a machine, but {chosen.id} has "
+            f"{chosen.value.accelerators}: the figures hold only if links as fast join several"
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
     held = whole_groups([offer.value.accelerators for offer in offers], group)
@@ -373,8 +373,8 @@ def _rental(
         ratio = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"]
         rent = scale(ratio, price.usd_per_hour)
         message = (
-            f"the {kind} price of {offer.id} is known in {price.region} alone, and stands in for "
-            f"that in {region.id}"
+            f"the {kind} price of {offer.id} is known only in {price.region} and is used for "
+            f"{region.id}"
         )
         if not is_placed(region):
             message = f"the {kind} price of {offer.id} is that in {price.region}: name your region"
@@ -382,9 +382,9 @@ def _rental(
     warnings += age_warnings(offer, price, kind, snapshot)
     if chosen is None and offer.value.accelerators < min(group, host):
         message = (
-            f"{group} accelerators of a {of_what} have to share a machine; none with more than "
-            f"{offer.value.accelerators} has a listed price, and that of {offer.id} is taken as "
-            "often: ask the provider for machines with as many"
+            f"{group} accelerators of a {of_what} have to share a machine, but no machine with "
+            f"more than {offer.value.accelerators} has a listed price: that of {offer.id} is "
+            "multiplied. Ask the provider for machines with as many"
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
     units, taken = offer.value.needed(count), _at_price(offer, price, kind)

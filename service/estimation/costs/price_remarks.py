@@ -38,16 +38,16 @@ def amount_warnings(
     if kind == "on-demand" and rented > ON_DEMAND_AT_ONCE:
         yield EstimateWarning(
             "more_than_on_demand",
-            f"{rented} accelerators at once are rarely had on demand: providers rent so many by "
-            "reservation or contract. Ask for a quote before you count on the list price",
+            f"{rented} accelerators are rarely available on demand at once: providers rent out so "
+            "many by reservation or contract. Get a quote before you rely on the list price",
         )
     idle = rented - count
     if idle:
         drawn = "" if idle_power_w is None else f" (some {idle * idle_power_w.value:.0f} W)"
         yield EstimateWarning(
             "instance_partly_idle",
-            f"{idle} of the accelerators that {units} × {offer.id} has stand idle: they are paid "
-            f"for, and what they draw{drawn} is not counted",
+            f"{idle} accelerators of {units} × {offer.id} stand idle: they are paid for, but "
+            f"their power{drawn} is not counted",
         )
 
 
@@ -60,9 +60,9 @@ def use_warnings(
     seldom = hardware_usd_per_hour * _HOURS_PER_DAY / _FEW_HOURS + electricity_usd_per_hour
     yield EstimateWarning(
         "always_in_use",
-        f"{money(always)} per million output tokens holds for hardware that is in use day and "
-        f"night. In use for {_FEW_HOURS:g} hours a day, it is {money(seldom * per_million)}, "
-        "without what it draws while it is on and idle",
+        f"{money(always)} per million output tokens assumes hardware in use day and night. In use "
+        f"for {_FEW_HOURS:g} hours a day, it is {money(seldom * per_million)}, not counting the "
+        "power it draws while idle",
     )
 
 
@@ -73,7 +73,8 @@ def run_use_warnings(
     yield EstimateWarning(
         "always_in_use",
         f"{money(run_usd)} is this run's share of hardware that is in use day and night for "
-        f"{years:g} years, with electricity; to buy it takes some {money(purchase_usd)}",
+        f"{years:g} years, with electricity; buying the hardware costs about "
+        f"{money(purchase_usd)}",
     )
 
 
@@ -86,8 +87,8 @@ def age_warnings(
         return
     yield EstimateWarning(
         "price_is_old",
-        f"the {kind} price of {offer.id} is of {price.date}, while the newest prices here are of "
-        f"{newest[1]}: ask the provider before you decide by it",
+        f"the {kind} price of {offer.id} dates from {price.date}, the newest prices here from "
+        f"{newest[1]}: check with the provider before you rely on it",
     )
 
 

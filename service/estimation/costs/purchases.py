@@ -66,10 +66,9 @@ def purchase(
         together, bought = int(platform.board_accelerators), int(platform.bought(count))
         if bought > count:
             message = (
-                f"{accelerator.value.name} is sold {together} at a time, on a board or with a "
-                f"rack: the cost is that of {bought}, of which {bought - count} stand idle, whose "
-                "power and making are not counted. State your own price for each if you pay for "
-                "fewer"
+                f"{accelerator.value.name} is sold {together} at a time, on a board or in a rack: "
+                f"the cost is that of {bought}. The {bought - count} that stand idle count in the "
+                "cost, not in power or manufacturing. If you pay for fewer, state your own price"
             )
             warnings.append(EstimateWarning("bought_together", message))
     if asked.electricity_usd_per_kwh is not None:
@@ -78,10 +77,10 @@ def purchase(
     if usd is not None and price is not None and region.value.electricity_usd_per_kwh is None:
         reason = "no place is named"
         if is_placed(region):
-            reason = f"nobody publishes what electricity costs large customers in {region.id}"
+            reason = f"no price of electricity for large customers is published for {region.id}"
         message = (
             f"{reason}: the world's average of {price.value:.2g} USD/kWh ({price.low:.2g} to "
-            f"{price.high:.2g}) is taken. State your own price of electricity"
+            f"{price.high:.2g}) is used. State your own price of electricity"
         )
         warnings.append(EstimateWarning("electricity_price_assumed", message))
     return Purchase(usd, bought, price, tuple(warnings))

@@ -164,8 +164,8 @@ class WasteStreams(Answer):
     avoided_kg: Interval
     """What a single service life without reuse would add."""
     treatment_gco2e: Interval | None
-    """Emissions of treating the waste, not part of any total: figures of making may have them
-    already. Null without hardware.treatment_kgco2e_per_kg."""
+    """Emissions of treating the waste, not part of any total: figures of manufacturing may have
+    them already. Null without hardware.treatment_kgco2e_per_kg."""
 
 
 @part_of("impacts.breakdown")
@@ -242,7 +242,7 @@ class Hardware(Answer):
     """Share of the hardware that had a life before."""
     accelerator_embodied_kgco2e: Interval | None
     server_share_embodied_kgco2e: Interval | None
-    """Share of the machine; null where its making is unknown."""
+    """Share of the machine; null where its manufacturing is unknown."""
     added_memory_embodied_kgco2e: Interval | None
     embodied_basis: str | None
     """Sources that the range covers."""

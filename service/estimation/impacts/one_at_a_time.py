@@ -9,8 +9,8 @@ from service.estimation.requests import WorkloadRequest
 
 _ONE_AT_A_TIME = EstimateWarning(
     "one_request_at_a_time",
-    "energy and footprint are those of one request at a time, as nothing says how many run at once "
-    "or come in a second: a service that answers many together takes a fraction of that for each",
+    "energy and footprint are for one request at a time, because neither a concurrency nor a rate "
+    "is given: a service that answers many requests together uses a fraction of that for each",
     "it_energy_per_request_wh",
 )
 

@@ -28,13 +28,13 @@ from service.estimation.wording import dated, unpublished
 _DRY_COOLING = "site/dry-cooling"
 _HOURLY_UNKNOWN = EstimateWarning(
     "hourly_match_unknown",
-    "how much of the consumption contracts cover in the same hour is not stated, so that the "
-    "emissions counted by contracts are unknown",
+    "the share of consumption that contracts cover in the same hour is not stated, so the "
+    "contract-based emissions are unknown",
 )
 _NO_PLACE = EstimateWarning(
     "no_place",
     "no place is named: its emissions, water and prices are unknown, and the energy that a data "
-    "centre adds is that of a usual one. Name a region",
+    "centre adds is that of a typical one. Name a region",
     "operational_location_gco2e",
 )
 #: A statement of operators, which no figure is computed from.
@@ -69,9 +69,9 @@ def supplied(
             warnings.append(
                 EstimateWarning(
                     "residual_mix_unknown",
-                    f"no residual mix is known for {region.id}; its average mix is used for "
-                    "electricity without a contract, which may count plants contracted by others "
-                    "twice",
+                    f"no residual mix is known for {region.id}: its average mix is used for "
+                    "electricity without a contract, which may count plants twice that others have "
+                    "under contract",
                 )
             )
         market = _mixed(counted, asked.contracted_gco2e_per_kwh, rest)
@@ -109,8 +109,8 @@ def cooled(
         told = EstimateWarning(
             "dry_cooling_energy",
             f"cooling without water takes {added.value:.2f} kWh ({added.low:.2f} to "
-            f"{added.high:.2f}) more per kWh of computing than a tower: a PUE of {pue.value:.2f} "
-            f"instead of {region.pue_ratio.value:.2f}, unless you state your own",
+            f"{added.high:.2f}) more per kWh of computing than a cooling tower: the PUE is "
+            f"{pue.value:.2f} instead of {region.pue_ratio.value:.2f}, unless you state your own",
         )
         return replace(dry, pue_ratio=pue), (told,)
     if site.wet_bulb_celsius is not None:
@@ -205,8 +205,8 @@ def _factor_warnings(
         found.append(
             EstimateWarning(
                 "unknown_factor",
-                "the emissions of manufacturing this hardware are unpublished, and the total "
-                "with them",
+                "the emissions of manufacturing this hardware are unpublished, so the total is "
+                "unknown, too",
                 "embodied_gco2e",
             )
         )

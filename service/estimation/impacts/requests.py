@@ -208,9 +208,10 @@ class ImpactsRequest(CatalogRequest):
     """Catalog id or alias, or an inline accelerator; required with a model or with
     accelerator_hours. Power and embodied emissions follow from it."""
     platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])
-    """Machine that the accelerators stand in, which decides power and making of the host, links
-    and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null, the one
-    that the accelerator usually stands in. Without an accelerator it decides the site alone."""
+    """Machine that the accelerators stand in, which decides power and manufacturing of the host,
+    links and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null,
+    the one that the accelerator usually stands in. Without an accelerator it decides the site
+    alone."""
     power_limit_w: PowerLimit | None = None
     """Limit of power of each accelerator, above its idle and up to its thermal design power; clocks
     fall with it. If null, its thermal design power."""

@@ -301,8 +301,8 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
         rate = latency.saturation_requests_per_s.value
         yield EstimateWarning(
             "saturated",
-            f"requests arrive faster than they can be served: at most {rate:.3g} a second are "
-            "sustained, and waiting times grow without end",
+            f"requests arrive faster than they can be served: at most {rate:.3g} a second can be "
+            "sustained, and beyond that waiting times grow without end",
         )
 
 
@@ -315,7 +315,7 @@ def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
             + (
                 f"; at most {most:.0f} requests can be in flight, the others wait"
                 if most >= memory.deployment.parallelism.data
-                else "; speed, energy and impacts assume that memory were large enough"
+                else "; speed, energy and impacts are given as if memory were large enough"
             ),
         )
     elif memory.fits_certainty != "yes":

@@ -34,7 +34,7 @@ def resolve_limits(
         problems.add("/limits", "name at least one time, e.g. {'ttft_p99_s': 2.0}")
     for name in given:
         if name.startswith("tpot") and computed.resolved.workload.output_tokens <= 1.0:
-            detail = "no token comes after the first, so that there is no time per output token"
+            detail = "no token comes after the first, so there is no time per output token"
             problems.add(f"/limits/{name}", detail)
     return tuple(time_limit(name, most_s) for name, most_s in given.items())
 

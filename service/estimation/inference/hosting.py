@@ -271,8 +271,8 @@ def _file_warnings(
         usual = precision.weights.listed_id.upper()
         yield EstimateWarning(
             "usual_file",
-            f"{engine.name} takes {usual} of a model unless told otherwise: name the format of the "
-            "weights to take another",
+            f"{engine.name} loads models in {usual} unless told otherwise: name a format of "
+            "weights for another",
             about="precision.weights",
         )
 
@@ -286,7 +286,7 @@ def _precision_warnings(precision: Precision, accelerator: Accelerator) -> list[
         EstimateWarning(
             "precision_not_native",
             f"{accelerator.name} cannot multiply {weights.listed_id.upper()} directly: weights are "
-            f"widened to {used.upper()} first, which saves memory and no computing time",
+            f"widened to {used.upper()} first, which saves memory but no computing time",
         )
     ]
 
@@ -299,7 +299,7 @@ def _setting_warnings(
     if serving.flash_attention is False and not held.bytes_per_score:
         yield EstimateWarning(
             "setting_unused",
-            f"{engine} always fuses attention: asking for scores that are stored changes nothing",
+            f"{engine} always fuses attention: turning flash_attention off changes nothing",
             about="serving.flash_attention",
         )
     if serving.attention_density_ratio < 1.0:

@@ -29,6 +29,7 @@ from service.core.memory.inference.memory import InferenceMemory
 from service.core.otherwise import NOT_RARE_RATIO, RARE_RATIO
 from service.core.releases import older_in_use
 from service.estimation.calibrations import Calibration
+from service.estimation.formatting import duration
 from service.estimation.requests import ServingRequest
 
 #: Releases whose speed is computed besides the newest, the oldest first: those between them are
@@ -230,14 +231,14 @@ def _speed_told(
             if furthest < apart < float("inf"):
                 furthest = apart
                 message = (
-                    f"with {_usual_name(setting, usual)} {text} {one * 1e3:.3g} ms, with "
-                    f"{_name(other)} {another * 1e3:.3g} ms"
+                    f"with {_usual_name(setting, usual)} {text} {duration(one)}, with "
+                    f"{_name(other)} {duration(another)}"
                 )
     if message:
         what = "release" if setting == "engine_version" else "backend"
         yield EstimateWarning(
             "speed_left_open",
-            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges hold both: "
+            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges cover both; "
             "state it to narrow them",
             about=f"serving.{setting}",
         )
@@ -256,11 +257,10 @@ def _memory_told(memory: InferenceMemory) -> Iterator[EstimateWarning]:
             continue
         yield EstimateWarning(
             "left_open",
-            f"it is not stated {_CHOICES[setting]}: by the usual choice weights, caches and all "
-            f"else take {_gb(usual.total_bytes)} GB per accelerator and leave "
-            f"{_gb(usual.kv_cache_budget_bytes)} GB to caches, by another {_gb(found.total_bytes)} "
-            f"GB and {_gb(found.kv_cache_budget_bytes)} GB. The ranges hold both; state it to "
-            "narrow them",
+            f"the request does not say {_CHOICES[setting]}: with the usual choice the deployment "
+            f"takes {_gb(usual.total_bytes)} GB per accelerator and has room for "
+            f"{_room_gb(usual)} GB of caches, with another {_gb(found.total_bytes)} GB and "
+            f"{_room_gb(found)} GB. Ranges cover both; state it to narrow them",
             about=f"serving.{setting}",
         )
 
@@ -275,6 +275,11 @@ def _moved(other: InferenceMemory, usual: InferenceMemory) -> float:
 
 def _gb(size: Interval) -> str:
     return f"{plain(size.value) / 1e9:.1f}"
+
+
+def _room_gb(memory: InferenceMemory) -> str:
+    """Room for caches; none where what lies beside them does not fit."""
+    return f"{maximum(plain(memory.kv_cache_budget_bytes.value), 0.0) / 1e9:.1f}"
 
 
 def _usual_name(setting: Setting, usual: InferenceEstimate) -> str:

@@ -174,20 +174,19 @@ def _layers_warnings(accelerator: Accelerator, tiers: MemoryTiers) -> Iterator[E
         peak = tier.peak_bytes_per_s(platform).value
         yield EstimateWarning(
             "layers_on_host",
-            f"what lies in {tier.id} is computed by the processors of {platform.name}, from "
-            f"{peak / 1e9:.0f} GB/s of memory, one layer after the other, and copied to the "
-            "accelerator for steps of 32 tokens and more: no constant was fitted to measurements "
-            "of that; stating the memory and the platform narrows the intervals",
+            f"the processors of {platform.name} compute what lies in {tier.id}, at "
+            f"{peak / 1e9:.0f} GB/s of memory bandwidth and one layer after the other; for steps "
+            "of 32 tokens and more it is copied to the accelerator. No measurements of this were "
+            "fitted; stating the memory and the platform narrows the intervals",
         )
 
 
 def _experts_warning(accelerator: Accelerator, memory: SharedTier) -> EstimateWarning:
     return EstimateWarning(
         "experts_on_host",
-        f"routed experts are computed by the processors of {accelerator.platform.name}, from "
-        f"{memory.bandwidth_bytes_per_s / 1e9:.0f} GB/s of memory: no constant was fitted to "
-        "measurements of that, and intervals are wide; stating the memory and the "
-        "platform narrows them",
+        f"the processors of {accelerator.platform.name} compute the routed experts, at "
+        f"{memory.bandwidth_bytes_per_s / 1e9:.0f} GB/s of memory bandwidth. No measurements of "
+        "this were fitted, so intervals are wide; stating the memory and the platform narrows them",
     )
 
 
@@ -249,7 +248,7 @@ def _unknown_figures(
         yield EstimateWarning(
             "host_link_unknown",
             f"the link between {accelerator.name} and its host is unpublished: {entry.value.name} "
-            "counts with its own bandwidth",
+            "is taken to arrive at its own bandwidth",
         )
     if tier.capacity_bytes == inf:
         yield EstimateWarning(
@@ -309,7 +308,7 @@ def worth_warnings(
     if worth.embodied_kgco2e_per_gb is None:
         yield EstimateWarning(
             "tier_making_unknown",
-            f"the making of {tier_id} is unpublished and left out of embodied emissions",
+            f"the manufacturing of {tier_id} is unpublished and left out of embodied emissions",
         )
 
 
@@ -321,8 +320,8 @@ def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
         said.append(
             EstimateWarning(
                 "tiers_too_small",
-                f"{missing:.1f} GB per accelerator have no room in the memory beside it: the "
-                "speed is that of accelerators with room for everything",
+                f"{missing:.1f} GB per accelerator have no room in the memory outside it, either: "
+                "speed is given as if there were room for everything",
             )
         )
     elif tiers.slowdown_ratio.value > _MUCH_SLOWER_RATIO:
@@ -330,8 +329,8 @@ def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
             EstimateWarning(
                 "tiers_slow_steps",
                 "reading from memory outside the accelerator makes memory-bound steps "
-                f"{tiers.slowdown_ratio.value:.1f} times as long: capacity outside is cheap, "
-                "traffic is not",
+                f"{tiers.slowdown_ratio.value:.1f} times as long: space there is cheap, traffic is "
+                "not",
             )
         )
     return said

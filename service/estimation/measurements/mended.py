@@ -56,7 +56,7 @@ def mended(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     day = document.get("measured_on")
     if day is not None and not (isinstance(day, str) and _DAY.fullmatch(day)):
         del document["measured_on"]
-        told.append("/measured_on is no day, month or year and is left out")
+        told.append("/measured_on is not a day, month or year and is left out")
     return document, told
 
 
@@ -138,7 +138,7 @@ def _figures(document: dict[str, Any], told: list[str]) -> None:
             or not isfinite(value)
             or value <= 0
         ):
-            told.append(f"/measured/{str(name)[:80]} is no positive number and is left out")
+            told.append(f"/measured/{str(name)[:80]} is not a positive number and is left out")
         else:
             kept[known] = value
     document["measured"] = kept

@@ -417,7 +417,7 @@ _TABLE = (
     Quantity(
         "total_gco2e",
         "gCO2e",
-        "Emissions of the electricity and the hardware's share of its making.",
+        "Emissions of the electricity and the hardware's share of its manufacturing.",
         spent=readings.period("carbon", "total_gco2e"),
     ),
     Quantity(

@@ -36,7 +36,7 @@ class FleetFigures(Answer):
     facility_energy_kwh: Interval | None
     operational_location_kgco2e: Interval | None
     embodied_kgco2e: Interval | None
-    """Share of the making that the years in use carry."""
+    """Share of the manufacturing that the years in use carry."""
     water_l: Interval | None
     stress_weighted_l: Interval | None
     rented_usd: Interval | None

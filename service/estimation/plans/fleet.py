@@ -384,8 +384,8 @@ def _warnings(
         if asked.token_price is not None and asked.token_price.priced_on is None:
             yield EstimateWarning(
                 "price_undated",
-                f"nobody says when {asked.token_price.provider} asked this price of tokens for "
-                f"{asked.name!r}: such prices change within weeks",
+                f"the price of tokens of {asked.token_price.provider} for {asked.name!r} has no "
+                "date (priced_on): such prices change within weeks",
             )
     yield from warnings_of(one for one, _ in loads)
     for one, load in loads:

@@ -230,7 +230,7 @@ def unused_warnings(
     if said:
         yield EstimateWarning(
             "setting_unused",
-            f"the plan has no figures of {', '.join(said)}: ask an estimate of the deployment",
+            f"the plan does not use {', '.join(said)}: ask for an estimate of the deployment",
             about="deployment",
         )
 

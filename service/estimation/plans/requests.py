@@ -125,8 +125,8 @@ class FleetPlanRequest(CatalogRequest):
     refresh_years: int = Field(5, ge=1, le=20)
     """Years after which accelerators are replaced."""
     second_life_years: float = Field(0.0, ge=0.0, le=20.0)
-    """Years that they serve somebody else after that; emissions of their making are shared with
-    those years."""
+    """Years that they serve somebody else after that; emissions of their manufacturing are shared
+    with those years."""
     grid_change_per_year_ratio: float = Field(0.0, ge=-0.9, le=1.0)
     """By how much the emissions of a kilowatt-hour change each year; -0.05 for 5 % less."""
     purchase_price_change_per_year_ratio: float = Field(0.0, ge=-0.9, le=1.0)

@@ -347,18 +347,20 @@ def _warnings(
     if overloaded:
         yield EstimateWarning(
             "saturated",
-            f"requests come faster than {request.copies or 0} copies carry in {overloaded} of "
-            f"{len(rows)} intervals, where waiting times grow without end",
+            f"in {overloaded} of {len(rows)} intervals more requests arrive than "
+            f"{request.copies or 0} copies can serve: waiting times grow without end there",
         )
     unserved = sum(row["copies"] == 0 and row["requests_per_s"] > 0.0 for row in rows)
     if unserved:
-        yield EstimateWarning("unserved", f"{unserved} intervals have requests and no copy")
+        yield EstimateWarning(
+            "unserved", f"{unserved} intervals have requests but no copy to serve them"
+        )
     if profile is None and request.grid_gco2e_per_kwh is None:
         yield EstimateWarning(
             "grid_not_hourly",
-            f"the grid of {one.region.id} is only known as an average: every hour counts the same. "
-            "The hourly figures of grids outside the United States may not be redistributed; state "
-            "the carbon intensity of each interval yourself",
+            f"the grid of {one.region.id} is known only as an average, so every hour counts the "
+            "same. Hourly figures of grids outside the United States may not be redistributed: "
+            "state the carbon intensity of each interval yourself",
         )
     yield from rented_whole(one, one.accelerators)
     yield from contract_warnings(request.contract, one)

@@ -376,14 +376,14 @@ def _warnings(
     if short:
         yield EstimateWarning(
             "last_update_short",
-            f"{parts.sequences:.0f} sequences of a step are no multiple of the {run.sequences:.0f} "
-            "of an optimizer step; the last one is counted as if it were full",
+            f"the {parts.sequences:.0f} sequences of a step are not a multiple of the "
+            f"{run.sequences:.0f} of an optimizer step: the last step is counted as if full",
         )
     if printed is None:
         yield EstimateWarning(
             "power_unknown",
-            "the thermal design power of an accelerator is unknown, and energy and footprint "
-            "with it",
+            "the thermal design power of an accelerator is unknown, so energy and footprint are "
+            "unknown, too",
         )
     else:
         yield from footprint_warnings(printed[0], resolved.accelerator, region, run.request.year)

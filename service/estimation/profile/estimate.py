@@ -287,11 +287,11 @@ def _warnings(
         yield EstimateWarning(
             "zeros_not_skipped",
             "engines for language models compute scattered zeros like all other weights: they "
-            "save room in files alone",
+            "save space only in files",
         )
     elif asked.structure == "2:4" and served.resolved.deployment.accelerator.family not in (
         SEMI_STRUCTURED_FAMILIES
     ):
         yield EstimateWarning(
-            "zeros_not_skipped", f"the matrix units of {name} do not take products of 2:4 matrices"
+            "zeros_not_skipped", f"the matrix units of {name} cannot multiply 2:4 sparse matrices"
         )

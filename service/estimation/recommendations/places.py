@@ -79,9 +79,9 @@ class Sites:
             return (
                 EstimateWarning(
                     "place_of_own",
-                    f"{', '.join(self.named)}: hardware there is taken to be bought and yours; "
-                    f"{some.rpartition('/')[2]}/* names the regions of clouds there, search.where "
-                    "says how hardware may be had",
+                    f"hardware in {', '.join(self.named)} is taken to be bought and your own; "
+                    f"{some.rpartition('/')[2]}/* names the cloud regions there, and search.where "
+                    "says whether to rent or to buy",
                 ),
             )
         if not self.assumed:
@@ -89,8 +89,8 @@ class Sites:
         return (
             EstimateWarning(
                 "place_assumed",
-                f"hardware of your own is taken to stand in {', '.join(self.assumed)}: name your "
-                "country or state for its electricity, water and price",
+                f"hardware of your own is assumed to stand in {', '.join(self.assumed)}: name your "
+                "country or state to use its electricity, water and prices",
             ),
         )
 
@@ -184,9 +184,9 @@ def _of_named(
     if own and set(where) == {"cloud"}:
         problems.add(
             _WHERE,
-            f"search.where ({asked}) contradicts search.regions: {next(iter(own))} is no cloud's "
-            "region; add owned, workstation, laptop or edge to search.where, or name its clouds' "
-            "regions with /* behind it",
+            f"search.where ({asked}) contradicts search.regions: {next(iter(own))} is not a "
+            "cloud region; add owned, workstation, laptop or edge to search.where, or name the "
+            "cloud regions there with /* behind it",
         )
         return {}, ()
     if "cloud" not in where:

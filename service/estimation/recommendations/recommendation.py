@@ -106,7 +106,7 @@ def recommendation(
         _note_use(choices, warnings)
     else:
         near = least_violating(found, search.context, subject.describe_miss, subject.describe_small)
-        told = "the closest ones are listed" if near else "what left them out says which"
+        told = "the closest ones are listed" if near else "excluded says which limit"
         warnings.append(
             EstimateWarning("nothing_meets_the_limits", f"every candidate misses a limit; {told}")
         )
@@ -210,15 +210,15 @@ def _weighted(
         warnings.append(
             EstimateWarning(
                 "metric_unknown",
-                f"{', '.join(unknown)} cannot be compared, as nothing in the search has a known "
-                "price: state your own. The other weights are scaled up",
+                f"{', '.join(unknown)} cannot be compared, because nothing in the search has a "
+                "known price: state your own. The other weights are scaled up",
             )
         )
     elif partly:
         warnings.append(
             EstimateWarning(
                 "some_prices_unknown",
-                "candidates of unknown price come after all others; state their prices to "
+                "candidates without a known price come after all others; state their prices to "
                 "compare them",
             )
         )
@@ -226,8 +226,8 @@ def _weighted(
         warnings.append(
             EstimateWarning(
                 "list_prices",
-                "costs are on-demand list prices of whole machines in the region, or elsewhere "
-                "in its cloud where only those are known; state your own for others",
+                "costs are on-demand list prices of whole machines in the region, or elsewhere in "
+                "the same cloud if only those are known; state your own prices if they differ",
             )
         )
     try:

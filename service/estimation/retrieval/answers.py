@@ -20,8 +20,8 @@ class RetrievalStage(Answer):
     it_energy_wh: Interval | None
     """Of one task."""
     gco2e: Interval | None
-    """Of one task: electricity as the grid is, and making; null where either is not known, and of
-    the search."""
+    """Of one task: electricity as the grid is, and manufacturing; null where either is not known,
+    and of the search."""
 
 
 class RetrievalTotal(Answer):

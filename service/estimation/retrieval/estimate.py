@@ -235,8 +235,8 @@ def _searched(
         warnings.append(
             EstimateWarning(
                 "search_energy_unknown",
-                f"the energy of reading {tier.id} is unpublished: that of the search is left out "
-                "of the totals",
+                f"the energy of reading {tier.id} is unpublished: the energy of the search is left "
+                "out of the totals",
             )
         )
     return _Stage(moved.transfer_s, energy, None)

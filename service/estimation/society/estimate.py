@@ -245,7 +245,7 @@ def _warnings(parts: Mapping[SocialPartName, _Indicator]) -> Iterator[EstimateWa
     yield EstimateWarning(
         "index_is_judgement",
         "weights and scales are judgement, not measurement; read the parts, and do not take the "
-        "index for the probability of anything",
+        "index for a probability",
     )
     unknown = [name for name, part in parts.items() if part.concern is None]
     if unknown:

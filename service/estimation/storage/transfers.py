@@ -1,4 +1,4 @@
-"""Use case: bytes over every link and out of every memory: time, energy, price and making."""
+"""Use case: bytes over links and out of memories: time, energy, price and manufacturing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TransferRequest(CatalogRequest):
     )
 
     bytes: float = Field(ge=0.0, le=1e18)
-    """Bytes that are moved, and for price and making, held."""
+    """Bytes that are moved, and for price and manufacturing, held."""
     interconnects: _References = ()
     """Catalog ids of links, as a list or separated by commas."""
     tiers: _References = ()
@@ -119,7 +119,7 @@ class TransferAnswer(Repeatable):
 
 
 def transfer_answer(request: TransferRequest, snapshot: CatalogSnapshot) -> TransferAnswer:
-    """Time, energy, price and making of bytes over each link and in each memory.
+    """Time, energy, price and manufacturing of bytes over each link and in each memory.
 
     Raises
     ------

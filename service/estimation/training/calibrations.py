@@ -190,6 +190,6 @@ def _warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[Esti
     if any(taken[part].missing for part in _TOLD):
         yield EstimateWarning(
             "efficiency_not_measured",
-            f"no training speed is published for {named_software(release)} on "
-            f"{family}: similar software and hardware stand in",
+            f"no measurements of training speed are published for {named_software(release)} on "
+            f"{family}: those of similar software and hardware are used",
         )

@@ -30,8 +30,8 @@ CHOICES = {
     "gradient_dtype": "in which format gradients are held and exchanged",
     "gradient_sum_dtype": "in which format gradients of micro-batches are summed",
     "master_weights": "in which format weights and states are updated",
-    "activation_checkpointing": "what is recomputed, without which the run does not fit",
-    "zero_stage": "what data-parallel ranks divide, without which the run does not fit",
+    "activation_checkpointing": "what is recomputed (without that the run does not fit)",
+    "zero_stage": "what data-parallel ranks divide (without that the run does not fit)",
 }
 #: Smallest change of the whole memory that is told of a choice [-].
 _WORTH_TELLING = 0.02
@@ -117,9 +117,9 @@ def left_open_warnings(memory: TrainingMemory) -> Iterable[EstimateWarning]:
             name = choice.names[0]
             yield EstimateWarning(
                 "left_open",
-                f"it is not stated {CHOICES[name]}: by the usual choice the run takes "
-                f"{usual / 1e9:.1f} GB per accelerator, by another that is in use "
-                f"{found / 1e9:.1f} GB. The range holds both; state it to narrow the range",
+                f"the request does not say {CHOICES[name]}: with the usual choice the run takes "
+                f"{usual / 1e9:.1f} GB per accelerator, with another common one "
+                f"{found / 1e9:.1f} GB. The range covers both; state it to narrow the range",
                 about=f"training.{name}",
             )
 

@@ -78,14 +78,14 @@ def speed_warnings(speed: TrainingSpeed) -> Iterator[EstimateWarning]:
             if ratio >= _WORTH_TELLING_OF_BATCHES:
                 yield EstimateWarning(
                     "micro_batches_of_one",
-                    "speed is that of one sequence at a time on each rank, as nothing says how "
-                    f"many a micro-batch has: with as many as fit it is {ratio:.1f} times that. "
-                    "The range reaches up to there",
+                    "speed is that of one sequence at a time on each rank, because "
+                    f"micro_batch_size is not given: with as many as fit it is {ratio:.1f} times "
+                    "that. The range reaches up to there",
                 )
         elif max(ratio, 1.0 / ratio) >= _WORTH_TELLING:
             yield EstimateWarning(
                 "speed_left_open",
-                f"it is not stated {CHOICES[name]}: by another choice that is in use the run has "
-                f"{ratio:.2f} times the speed. The range holds both; state it to narrow the range",
+                f"the request does not say {CHOICES[name]}: with another common choice the run has "
+                f"{ratio:.2f} times the speed. The range covers both; state it to narrow the range",
                 about=f"training.{name}",
             )

@@ -74,6 +74,7 @@ def products_warnings(
     if used != computed and alike and peaks[used] > _PACKED_RATIO * peaks.get("fp32", inf):
         yield EstimateWarning(
             "products_in_another_format",
-            f"matrix units of {accelerator.id} multiply no {computed}: products are taken to run "
-            f"in {used}, with scaled losses; those left in {computed} take several times as long",
+            f"the matrix units of {accelerator.id} cannot multiply {computed}: products are taken "
+            f"to run in {used} with loss scaling; those left in {computed} take several times as "
+            "long",
         )

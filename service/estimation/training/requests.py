@@ -311,9 +311,9 @@ class TrainingRequest(CatalogRequest):
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
     platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])
-    """Machine that the accelerators stand in, which decides power and making of the host, links
-    and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null, the one
-    that the accelerator usually stands in."""
+    """Machine that the accelerators stand in, which decides power and manufacturing of the host,
+    links and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null,
+    the one that the accelerator usually stands in."""
     power_limit_w: PowerLimit | None = None
     """Limit of power of each accelerator, above its idle and up to its thermal design power; clocks
     fall with it. If null, its thermal design power."""

@@ -202,7 +202,7 @@ def _headline(
     if kept and not fast:
         verdict = f"It fits{narrowly}, and keeps your limits."
     share = None if cheaper is None else _share(cheaper["against"]["ratios"]["cost"])
-    return verdict if share is None else f"{verdict} It could cost {share}."
+    return verdict if share is None else f"{verdict} The same work could cost {share}."
 
 
 def _share(ratio: float) -> str | None:

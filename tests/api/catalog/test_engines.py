@@ -56,7 +56,7 @@ async def test_a_new_engine_is_one_file(tmp_path):
     assert acme_bytes == pytest.approx(vllm_bytes, rel=0.01)
     assert acme["latency"]["tpot_s"]["value"] == vllm["latency"]["tpot_s"]["value"]
     assert acme["latency"]["tpot_s"]["high"] > vllm["latency"]["tpot_s"]["high"]
-    assert any("that of vLLM stands in" in one["message"] for one in acme["warnings"])
+    assert any("those of vLLM are used" in one["message"] for one in acme["warnings"])
     assert trained.json()["deployment"]["training"]["framework"] == "acme-serve"
     assert [one["id"] for one in listed.json()["items"]] == ["acme-serve"]
     engine = document.json()["components"]["schemas"]["ServingRequest"]["properties"]["engine"][

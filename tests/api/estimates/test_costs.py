@@ -132,7 +132,7 @@ async def test_modules_are_bought_by_the_board_unless_a_price_is_stated(client):
     found, _, answer = await cost(client, body)
     assert found["owned"]["accelerators"] == 8
     (said,) = [one for one in answer["warnings"] if one["code"] == "bought_together"]
-    assert "of 8, of which 7 stand idle" in said["message"]
+    assert "of 8. The 7 that stand idle" in said["message"]
     stated = {"purchase_usd_per_accelerator": 15_000}
     alone, codes, _ = await cost(client, body | {"cost": stated})
     assert alone["owned"]["accelerators"] == 1
@@ -147,8 +147,8 @@ async def test_an_instance_that_is_rented_for_a_part_of_it_says_what_stands_idle
     found, _, answer = await cost(client, body)
     assert found["rented"]["instances"] == 1
     (said,) = [one for one in answer["warnings"] if one["code"] == "instance_partly_idle"]
-    assert said["message"].startswith("6 of the accelerators that 1 × ")
-    assert re.search(r"what they draw \(some [1-9]\d{2} W\) is not counted", said["message"])
+    assert said["message"].startswith("6 accelerators of 1 × ")
+    assert re.search(r"their power \(some [1-9]\d{2} W\) is not counted", said["message"])
 
 
 async def test_where_no_price_of_electricity_is_published_the_worlds_stands_in(client):

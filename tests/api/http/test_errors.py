@@ -526,3 +526,49 @@ async def test_a_field_of_another_question_leads_there(client):
         [error] = told["errors"]
         assert error["pointer"] == "/region"
         assert "/v1/estimates/inference takes it" in error["detail"]
+
+
+@pytest.mark.parametrize(
+    ("change", "suggested"),
+    [
+        ({"batch_size": 8}, "workload.concurrency"),
+        ({"tensor_parallel_size": 8}, "parallelism.tensor"),
+        ({"gpu_count": 8}, "accelerator_count"),
+        ({"dtype": "fp8"}, "precision.weights"),
+        ({"workload": {"rps": 3}}, "requests_per_s"),
+        ({"workload": {"tokens": 3}}, "input_tokens"),
+    ],
+)
+async def test_fields_are_known_by_the_names_that_other_tools_give_them(client, change, suggested):
+    body = problem(await client.post(PATH, json=MAIN | change), 422)
+    [error] = body["errors"]
+    assert suggested in error["suggestions"]
+    assert suggested in error["detail"]
+
+
+async def test_links_know_them_as_well(client):
+    link = "/v1/memory/inference?model=llama-3.1-8b&accelerator=h100"
+    for name, suggested in {"tp": "tensor", "gpus": "accelerator_count"}.items():
+        body = problem(await client.get(f"{link}&{name}=2"), 422)
+        assert body["errors"][0]["suggestions"] == [suggested]
+
+
+async def test_batch_of_training_is_that_of_one_accelerator(client):
+    asked = {"model": "llama-3.1-8b", "accelerator": "h100", "batch_size": 4}
+    body = problem(await client.post("/v1/memory/training", json=asked), 422)
+    assert body["errors"][0]["suggestions"] == ["training.micro_batch_size"]
+
+
+async def test_fields_in_the_address_of_a_body_are_refused(client):
+    body = problem(await client.post(f"{PATH}?explain=true", json=MAIN), 422)
+    [error] = body["errors"]
+    assert error["pointer"] == "/explain"
+    assert "go into the body" in error["detail"]
+
+
+async def test_the_problem_in_short_says_where_the_first_error_is(client):
+    one = problem(await client.post(PATH, json=MAIN | {"accelerator_count": 0}), 422)
+    assert one["detail"] == "/accelerator_count: must be at least 1"
+    workload = {"input_tokens": 0, "output_tokens": 0}
+    two = problem(await client.post(PATH, json=MAIN | {"workload": workload}), 422)
+    assert two["detail"].startswith("2 errors; the first is at /workload/input_tokens: ")

@@ -89,6 +89,16 @@ async def test_links_between_documents_lead_to_pages(client):
     assert 'id="fitting"' in text
 
 
+async def test_long_documents_begin_with_their_sections(client):
+    text = (await client.get("/docs/methodology")).text
+    contents = text.split('class="contents"')[1].split("</nav>")[0]
+    anchors = re.findall(r'href="#([^"]+)"', contents)
+    assert {"speed", "fitting", "energy"} <= set(anchors)
+    for anchor in anchors:
+        assert f'<h2 id="{anchor}"' in text
+    assert "contents" not in (await client.get("/docs/how-to/teach")).text
+
+
 @pytest.mark.parametrize(
     ("path", "words"),
     [

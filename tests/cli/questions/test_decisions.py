@@ -48,6 +48,12 @@ def test_a_comparison_of_nothing_is_wrong_usage(headroom):
     assert "accelerators" in outcome.complaints
 
 
+def test_a_comparison_needs_no_place(headroom):
+    outcome = headroom("compare", "-m", "llama-3.1-8b", "-a", "l40s", "-a", "l4")
+    assert outcome.status == 0
+    assert outcome.printed.startswith("meta-llama/Llama-3.1-8B · bf16\n")
+
+
 def test_a_recommendation_names_a_choice_a_priority_and_why(headroom):
     outcome = headroom(*SOUGHT)
     assert outcome.status == 0

@@ -34,6 +34,14 @@ def test_an_estimate_tells_memory_speed_energy_impacts_and_cost(headroom):
         assert text in outcome.printed
 
 
+@pytest.mark.parametrize("flag", ["-n", "-c"])
+def test_zero_is_said_and_refused(headroom, flag):
+    """It equals False, as options that nobody gave are."""
+    outcome = headroom("memory", "-m", "llama-3.1-8b", "-a", "l40s", flag, "0")
+    assert outcome.status == 1
+    assert "must be at least 1" in outcome.complaints
+
+
 def test_json_is_the_answer_of_the_operation(headroom):
     outcome = headroom("memory", *MAIN, *LOAD, "--json", "--set", "include=deployment")
     answer = json.loads(outcome.printed)

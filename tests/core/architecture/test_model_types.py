@@ -85,7 +85,7 @@ def test_kinds_that_are_not_computed_are_refused_as_such(model_type, reason):
         ({"tokenizer_class": "LlamaTokenizer"}, "/tokenizer_class", "tokenizer"),
         ({"metadata": {}, "weight_map": {}}, "/weight_map", "files of a checkpoint"),
         ({"hello": 1}, "/hidden_size", "as is model_type"),
-        ({"model_type": "brand_new"}, "/hidden_size", "no kind of model that is known"),
+        ({"model_type": "brand_new"}, "/hidden_size", "not a known kind of model"),
         ({"model_type": "led", "is_encoder_decoder": True}, "/is_encoder_decoder", "'led' is no"),
     ],
 )

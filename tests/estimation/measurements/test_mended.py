@@ -47,7 +47,7 @@ def test_remarks_among_what_is_assumed_become_pointers_and_notes() -> None:
 def test_what_is_no_positive_number_is_no_figure(value: object) -> None:
     found, told = mended(_document(measured={"tpot_s": 0.02, "ttft_s": value}))
     assert found["measured"] == {"tpot_s": 0.02}
-    assert told == ["/measured/ttft_s is no positive number and is left out"]
+    assert told == ["/measured/ttft_s is not a positive number and is left out"]
 
 
 def test_a_quantity_counts_once_under_its_own_name() -> None:

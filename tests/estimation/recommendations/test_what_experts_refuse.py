@@ -130,7 +130,7 @@ def test_who_names_a_country_is_told_that_hardware_there_is_their_own(packaged_s
         )
         return [one["message"] for one in answer["warnings"] if one["code"] == "place_of_own"]
 
-    assert "JP/* names the regions of clouds there" in told("country/JP")[0]
+    assert "JP/* names the cloud regions there" in told("country/JP")[0]
     assert told("JP/*") == told("country/JP", where="owned") == []
 
 

@@ -117,7 +117,7 @@ def test_what_is_cheaper_is_told_against_the_plan(estimate, packaged_snapshot):
         ]
 
     said = inference_verdict(estimate, packaged_snapshot, choices=choice(0.32))
-    assert said.headline == "It fits. It could cost a third."
+    assert said.headline == "It fits. The same work could cost a third."
     cheaper = "Cheaper: 2 × H200 SXM 141 GB in FP8, Sweden: 68% less for the same work."
     assert said.sentences[-1] == cheaper
     # What does more for each dollar may still be the larger bill.
@@ -129,7 +129,7 @@ def test_what_is_cheaper_is_told_against_the_plan(estimate, packaged_snapshot):
     assert "50% less, but 3 times as much a month" in dearer.text
     offered = choice(0.5, usd_per_month=month / 2)
     lower = inference_verdict(estimate, packaged_snapshot, None, offered)
-    assert lower.headline == "It fits. It could cost half."
+    assert lower.headline == "It fits. The same work could cost half."
     for other in (choice(1.2), choice(0.3, "cheapest"), ()):
         assert "heaper" not in inference_verdict(estimate, packaged_snapshot, None, other).text
 

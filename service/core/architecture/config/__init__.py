@@ -75,7 +75,7 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
     if config.get("is_encoder_decoder") is True:
         raise ConfigNotUnderstood(
             "is_encoder_decoder",
-            f"{model_type!r} is no encoder–decoder model that is known; these are: "
+            f"{model_type!r} is not a known encoder–decoder model; these are: "
             + ", ".join(SEQ2SEQ_MODELS),
         )
     family = FAMILIES.get(model_type)
@@ -122,8 +122,8 @@ def _unknown_and_missing(model_type: str) -> str:
     if not model_type:
         return "is missing, as is model_type: a config.json of a language model has both"
     return (
-        f"is missing, and {model_type[:60]!r} is no kind of model that is known: of others, only "
-        "decoders that state their sizes as Llama does are computed"
+        f"is missing, and {model_type[:60]!r} is not a known kind of model: of unknown kinds, "
+        "only decoders that state their sizes as Llama does are computed"
     )
 
 

@@ -186,7 +186,9 @@ def note_unread(
     engines: Iterable[str], model: str, pointer: str, asked: bool, problems: Problems
 ) -> None:
     """Note that no engine reads any format that is tried of a model."""
-    what = "any of these formats" if asked else f"{model} as it is published, nor a release of it"
+    what = (
+        "any of these formats" if asked else f"{model} as published, or any quantised release of it"
+    )
     problems.add(pointer, f"{', '.join(engines)} cannot read {what}; name another engine")
 
 

@@ -190,8 +190,8 @@ def _warnings(
         found.append(
             EstimateWarning(
                 "global_batch_assumed",
-                f"{batch} sequences per step ({batch * length} tokens) are "
-                "assumed, which decides how many accelerators can share a step: state your own",
+                f"{batch} sequences per step ({batch * length} tokens) are assumed. This decides "
+                "how many accelerators can share a step: state your own",
             )
         )
     if _leaves_fp8_out(request, search):
@@ -207,9 +207,9 @@ def _warnings(
         found.append(
             EstimateWarning(
                 "expert_messages_as_usual",
-                "messages to experts on other accelerators hide behind computation as little as a "
-                "framework's others do; where it sends them once a machine and beside another "
-                "micro-batch (DeepEP, DualPipe), give training.expert_dispatch and "
+                "messages to experts on other accelerators are taken to hide behind computation as "
+                "little as other messages do; if yours are sent once per machine and beside "
+                "another micro-batch (DeepEP, DualPipe), give training.expert_dispatch and "
                 "training.expert_overlap_ratio",
             )
         )
@@ -218,7 +218,7 @@ def _warnings(
             EstimateWarning(
                 "methods_learn_differently",
                 "methods and optimizers are compared by memory, time and footprint for the same "
-                "tokens; they do not learn the same from them",
+                "tokens, but they do not learn the same from them",
             )
         )
     return found
