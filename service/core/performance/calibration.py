@@ -111,7 +111,9 @@ class EngineOverhead:
     read. One that is ``weight_only`` widens narrow weights for activations in 16 bit. Matrices in
     few bits are read at ``packed_memory_ratio`` of the bandwidth of those in 16; those of
     ``widened_whole`` formats are written in 16 bit before they multiply ``widened_from_rows`` or
-    more, zero if never. With ``whole_expert_tiles`` products of experts fill tiles alone. Routed
+    more, zero if never. With ``whole_expert_tiles`` products of experts fill tiles alone. Those of
+    8-bit floats in blocks fill tiles of ``scaled_tile_rows``, zero if a smooth cost, whose sums are
+    scaled at ``scaled_tiles_ratio`` of the peak of 32-bit units; zero where nothing limits. Routed
     experts whose weights have fewer than ``unrouted_below_bits`` each multiply all tokens. Choosing
     a token moves ``sampled_bytes`` for each entry of the vocabulary, and ``sampling_ratio`` of that
     with a release that sorts none. The server's own process takes
@@ -184,6 +186,8 @@ class EngineOverhead:
     multiplies_integers: bool = field(default=False, metadata=ALIKE)
     replayed_accelerators: float = field(default=0.0, metadata=ALIKE)
     replayed_ratio: float = field(default=1.0, metadata=FIGURE)
+    scaled_tile_rows: float = field(default=0.0, metadata=ALIKE)
+    scaled_tiles_ratio: float = field(default=0.0, metadata=FIGURE)
 
     @property
     def waited_ratio(self) -> Number:

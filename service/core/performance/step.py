@@ -26,6 +26,7 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
 )
 from service.core.performance.collectives import Message
+from service.core.performance.expert_tiles import whole_tiles
 from service.core.performance.issued import (
     fused_layers,
     looped_experts,
@@ -260,6 +261,9 @@ class RankSteps:
     ) -> tuple[Number, Number]:
         """Compute and memory time of products of experts, by what is read and multiplied [s]."""
         padded_row_s, weights_s, row_s, _ = expert.cost
+        if expert.tile_rows:
+            padded = whole_tiles(rows, read, expert.tile_rows)
+            return padded_row_s * padded, weights_s * read + row_s * rows
         padded = padded_rows(rows, read, self.tile_rows)
         if self.whole_expert_tiles:
             tiled: Truth = tokens > _VECTOR_ROWS
