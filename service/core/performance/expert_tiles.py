@@ -39,16 +39,55 @@ SCALED_TILES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class OtherKernels:
+    """Model types whose experts of 8-bit floats have other kernels, on some hardware families.
+
+    They have them on all hardware where no ``families`` are named.
+    """
+
+    models: frozenset[str]
+    families: frozenset[str]
+    source: str
+
+    def multiply(self, model_type: str, family: str) -> bool:
+        """Whether they multiply experts of a model type on a hardware family."""
+        return model_type in self.models and (not self.families or family in self.families)
+
+
+#: Where tiles go by the number of tokens, whatever the engine.
+OTHER_KERNELS = (
+    OtherKernels(
+        frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"}),
+        frozenset({"nvidia-blackwell"}),
+        "vLLM, pull request 27492, and SGLang, pull request 11816, 2025: FlashInfer has kernels "
+        "of TensorRT-LLM for experts that are routed as those of DeepSeek-V3 are",
+    ),
+    OtherKernels(
+        frozenset({"llama4_text"}),
+        frozenset(),
+        "vLLM, compressed_tensors_moe.py, 2025: Llama 4 is released with a scale for each channel, "
+        "which CUTLASS applies to whole sums",
+    ),
+)
+
+
 def scaled_tile_rows(release: str) -> float:
     """Rows of tiles of a release's experts in blocks of 8-bit floats; zero where they are few."""
     engine = engine_of_release(release)
     return next((one.rows for one in SCALED_TILES if engine in one.engines), 0.0)
 
 
-def tiled_rows(item: MatrixProduct, bits: int, engine: EngineOverhead) -> float:
+def tiled_rows(
+    item: MatrixProduct, bits: int, accelerator: Accelerator, engine: EngineOverhead
+) -> float:
     """Rows of tiles that products of experts in operands of so many bits fill; zero if smooth."""
     scaled = item.experts > 0 and item.matrix_precision == "fp8" and bits == 8
-    return engine.scaled_tile_rows if scaled else 0.0
+    if not scaled or any(
+        one.multiply(item.model_type, accelerator.family) for one in OTHER_KERNELS
+    ):
+        return 0.0
+    return engine.scaled_tile_rows
 
 
 def limited_by_scaling(

@@ -262,7 +262,7 @@ def expert_products(
 def _tile_rows(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> float:
     """Rows of tiles that products of experts fill; zero where they are a smooth cost."""
     _, bits = peak_flops_per_s(accelerator, engine_precision(item.matrix_precision, engine))
-    return tiled_rows(item, bits, engine)
+    return tiled_rows(item, bits, accelerator, engine)
 
 
 def _host_cost(size: ProductSize, host: HostProcessors) -> ProductCost:
@@ -308,7 +308,7 @@ def product_rates(
     # Loops over small matrices end before matrix units are busy; reading them is as fast.
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
     rate = rate * hardware.expert_ratio * filled
-    if tiled_rows(item, bits, calibration.engine):
+    if tiled_rows(item, bits, accelerator, calibration.engine):
         rate = limited_by_scaling(rate, accelerator, calibration.engine)
     return rate, bandwidth * hardware.expert_ratio
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.core.performance.expert_tiles import scaled_tile_rows, whole_tiles
+from service.core.performance.expert_tiles import scaled_tile_rows, tiled_rows, whole_tiles
 from service.core.performance.step import step_time
 from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
@@ -20,12 +20,17 @@ WITHOUT_FP8 = replace(
 )
 
 
+def _parts(model, weights):
+    chosen = deployment(model, weights=weights)
+    return chosen.architecture, chosen.precision, chosen.parallelism
+
+
 def step(tokens, weights="fp8", accelerator=H100, **figures):
-    chosen = deployment("mixtral-8x7b", weights=weights)
-    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    *_, layout = parts = _parts("mixtral-8x7b", weights)
+    work = rank_work(*parts)
     calibration = replace(CALIBRATION, engine=replace(CALIBRATION.engine, **figures))
     load = StepLoad(0.0, 0.0, 0.0, tokens, 0.0)
-    return step_time(work, load, accelerator, chosen.parallelism, calibration)
+    return step_time(work, load, accelerator, layout, calibration)
 
 
 @pytest.mark.parametrize("mean", [1.0, 20.0, 64.0, 400.0])
@@ -67,6 +72,17 @@ def test_formats_without_scaled_blocks_and_hardware_that_widens_them_have_other_
 ):
     tiled = step(32.0, weights, accelerator, scaled_tile_rows=64.0, scaled_tiles_ratio=0.5)
     assert tiled == step(32.0, weights, accelerator)
+
+
+def test_experts_that_have_other_kernels_on_a_family_have_smooth_costs_there():
+    work = rank_work(*_parts("mixtral-8x7b", "fp8"))
+    item = next(item for item in work.products if item.experts)
+    engine = replace(CALIBRATION.engine, scaled_tile_rows=64.0)
+    deepseek = replace(item, model_type="deepseek_v3")
+    blackwell = replace(H100, family="nvidia-blackwell")
+    assert tiled_rows(deepseek, 8, H100, engine) == 64.0
+    assert tiled_rows(deepseek, 8, blackwell, engine) == 0.0
+    assert tiled_rows(item, 8, blackwell, engine) == 64.0
 
 
 def test_engines_whose_tiles_were_chosen_by_tokens_have_none():
