@@ -379,7 +379,7 @@ def _rank_steps(
         issued_s=engine.prompt_layer_s
         * engine.waited_ratio
         * engine.backend_layer_ratio
-        * work.layers,
+        * (work.layers + work.added_layers * engine.replays_graphs),
         eager=eager and engine.replays_graphs,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
