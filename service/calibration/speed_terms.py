@@ -80,8 +80,9 @@ _SEQUENCE_S = {
 #: What choosing a token moves for each entry of the vocabulary [B]: logits are read, widened,
 #: normalised and searched. Where a share of the most likely tokens is asked for, as models' own
 #: settings do, vLLM sorts all of them: 6.2 ms for 512 times 131,072 (its pull request 40376, 2026),
-#: a hundred picoseconds each, at 3 to 4 TB/s.
-_SAMPLED_BYTES = {"vllm": 350.0}
+#: a hundred picoseconds each, at 3 to 4 TB/s. Logits are widened and divided by a temperature
+#: before, and normalised, divided by exponential values and searched after that, 50 bytes more.
+_SAMPLED_BYTES = {"vllm": 400.0}
 
 #: What a process of the server takes to tell a token, of which the engine's process knows nothing:
 #: 12,850 tokens/s of a model of 1.2e9 parameters on an A100, 78 us each (pull request 12287 of

@@ -94,47 +94,47 @@ class EngineOverhead:
     ``host_ratio`` of that with a vendor's driver on a kind of machine. A layer's kernels take
     ``prompt_layer_s`` of the host to be issued in steps with prompts, of which no graphs are
     captured: they are issued beside the accelerator's work. ``launch_bound`` engines issue kernels
-    one by one: their overhead runs beside the accelerator and counts only where it is longer than
-    the work. Engines with ``half_accumulation`` add up products of 16-bit floats in 16 bit, which
-    some hardware does faster. Of the pipeline stages that could work at the same time on parts of a
-    prompt, ``pipelined_ratio`` do so beside the first; launches of ``prompt_layer_kernel_count`` a
-    layer say how many could (0: all); ``pipelined_log_sigma`` is what that adds to the spread of
-    prompts' times. ``expert_s`` is what each expert of a layer takes that an accelerator holds,
-    where experts are no product of one kernel. Unless settings say otherwise, an engine
-    ``fuses_attention``; one that does not stores ``bytes_per_score`` for each pair of tokens and
-    head [B]. Where it ``replays_graphs``, a layer takes what the accelerator needs from kernel to
-    kernel, whatever the host. An engine that ``fuses_elementwise`` has few kernels between
-    products; results of layers are ``result_ratio`` times as wide as activations. One that
-    ``regrows_cache`` copies it into a longer one at each step; one that ``repeats_heads`` copies
-    keys and values for every head of queries first, one that ``rereads_heads`` reads them once for
-    each; where it ``rereads_by_sequence``, as many sequences as heads of a group share what they
-    read. One that is ``weight_only`` widens narrow weights for activations in 16 bit. Matrices in
-    few bits are read at ``packed_memory_ratio`` of the bandwidth of those in 16; those of
-    ``widened_whole`` formats are written in 16 bit before they multiply ``widened_from_rows`` or
+    one by one beside the accelerator: that counts only where it is longer than the work. What is
+    done between steps waits for their tokens. Engines with ``half_accumulation`` add up products of
+    16-bit floats in 16 bit, which some hardware does faster. Of the pipeline stages that could work
+    at the same time on parts of a prompt, ``pipelined_ratio`` do so beside the first; launches of
+    ``prompt_layer_kernel_count`` a layer say how many could (0: all); ``pipelined_log_sigma`` is
+    what that adds to the spread of prompts' times. ``expert_s`` is what each expert of a layer
+    takes that an accelerator holds, where experts are no product of one kernel. Unless settings say
+    otherwise, an engine ``fuses_attention``; one that does not stores ``bytes_per_score`` for each
+    pair of tokens and head [B]. Where it ``replays_graphs``, a layer takes what the accelerator
+    needs from kernel to kernel, whatever the host. An engine that ``fuses_elementwise`` has few
+    kernels between products; results of layers are ``result_ratio`` times as wide as activations.
+    One that ``regrows_cache`` copies it into a longer one at each step; one that ``repeats_heads``
+    copies keys and values for every head of queries first, one that ``rereads_heads`` reads them
+    once for each; where it ``rereads_by_sequence``, as many sequences as heads of a group share
+    what they read. One that is ``weight_only`` widens narrow weights for activations in 16 bit.
+    Matrices in few bits are read at ``packed_memory_ratio`` of the bandwidth of those in 16; those
+    of ``widened_whole`` formats are written in 16 bit before they multiply ``widened_from_rows`` or
     more, zero if never. With ``whole_expert_tiles`` products of experts fill tiles alone. Those of
     8-bit floats in blocks fill tiles of ``scaled_tile_rows``, zero if a smooth cost, whose sums are
     scaled at ``scaled_tiles_ratio`` of the peak of 32-bit units; zero where nothing limits. Routed
     experts whose weights have fewer than ``unrouted_below_bits`` each multiply all tokens. Choosing
     a token moves ``sampled_bytes`` for each entry of the vocabulary, and ``sampling_ratio`` of that
-    with a release that sorts none. The server's own process takes
-    ``told_s`` to tell a token, beside all else: no step ends sooner than its tokens are told. By
-    the backend in use a layer takes ``backend_layer_ratio`` of what it takes by the interface of
-    the hardware's maker. A weight in super-blocks takes ``unpacking_operations`` [-]; 0 where
-    nobody knows. Weights of up to ``loaded_bits`` are read by loads that multiprocessors of
-    ``loading_lane_count`` each have few of under way: ``cycle_read_bytes`` in a cycle, 0 where
-    nobody knows. Fused attention that is ``vector_attention`` has no matrix units, and reaches
-    ``vector_attention_ratio`` of their peak. Where an engine ``loops_experts`` of a prompt, each
-    product of one takes ``prompt_product_s``; else all are one kernel. A server that answers
-    requests in the engine's own process adds ``served_s`` to each step; a script that hands them
-    over has none. What a step computes is handed to the other ranks of tensor parallelism in
-    ``ranks_s`` each, and a step with prompts starts by another program or path in ``prompts_s``.
-    Decoding attends to ``bucket_ratio`` times as many tokens as there are. All experts of
-    ``batched_expert_models`` multiply all tokens in one product each, where weights have 16 bits;
-    states of ``stepwise_state_models`` are carried on operation by operation. One that
-    ``multiplies_integers`` quantises activations to meet weights in few bits as integers of 8. On
-    up to ``replayed_accelerators`` a step with one token is a graph, in which a layer takes
-    ``replayed_ratio`` of what an accelerator server takes to issue its kernels. One that
-    ``schedules_ahead`` spends ``step_s`` and ``sequence_s`` beside the accelerator.
+    with a release that sorts none. The server's own process takes ``told_s`` to tell a token,
+    beside all else: no step ends sooner than its tokens are told. By the backend in use a layer
+    takes ``backend_layer_ratio`` of what it takes by the interface of the hardware's maker. A
+    weight in super-blocks takes ``unpacking_operations`` [-]; 0 where nobody knows. Weights of up
+    to ``loaded_bits`` are read by loads that multiprocessors of ``loading_lane_count`` each have
+    few of under way: ``cycle_read_bytes`` in a cycle, 0 where nobody knows. Fused attention that is
+    ``vector_attention`` has no matrix units, and reaches ``vector_attention_ratio`` of their peak.
+    Where an engine ``loops_experts`` of a prompt, each product of one takes ``prompt_product_s``;
+    else all are one kernel. A server that answers requests in the engine's own process adds
+    ``served_s`` to each step; a script that hands them over has none. What a step computes is
+    handed to the other ranks of tensor parallelism in ``ranks_s`` each, and a step with prompts
+    starts by another program or path in ``prompts_s``. Decoding attends to ``bucket_ratio`` times
+    as many tokens as there are. All experts of ``batched_expert_models`` multiply all tokens in one
+    product each, where weights have 16 bits; states of ``stepwise_state_models`` are carried on
+    operation by operation. One that ``multiplies_integers`` quantises activations to meet weights
+    in few bits as integers of 8. On up to ``replayed_accelerators`` a step with one token is a
+    graph, in which a layer takes ``replayed_ratio`` of what an accelerator server takes to issue
+    its kernels. One that ``schedules_ahead`` spends ``step_s`` and ``sequence_s`` beside the
+    accelerator.
     """
 
     step_s: float = field(metadata=FIGURE)
