@@ -66,7 +66,7 @@ _UNMEASURED_RATIO = 0.7 / 0.2
 _KNOWN = (
     *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles"),
     *("widened_from_rows", "rereads_heads", "rereads_by_sequence"),
-    *("weight_only", "unrouted_below_bits"),
+    *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
     "schedules_ahead",
     *(

@@ -80,8 +80,9 @@ _SEQUENCE_S = {
 #: What choosing a token moves for each entry of the vocabulary [B]: logits are read, widened,
 #: normalised and searched. Where a share of the most likely tokens is asked for, as models' own
 #: settings do, vLLM sorts all of them: 6.2 ms for 512 times 131,072 (its pull request 40376, 2026),
-#: a hundred picoseconds each, at 3 to 4 TB/s.
-_SAMPLED_BYTES = {"vllm": 350.0}
+#: a hundred picoseconds each, at 3 to 4 TB/s. Logits are widened and divided by a temperature
+#: before, and normalised, divided by exponential values and searched after that, 50 bytes more.
+_SAMPLED_BYTES = {"vllm": 400.0}
 
 #: What a process of the server takes to tell a token, of which the engine's process knows nothing:
 #: 12,850 tokens/s of a model of 1.2e9 parameters on an A100, 78 us each (pull request 12287 of
@@ -219,6 +220,10 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _GROUPED),
         Term("expert_half_elements", 1e6, 1e3, 3e7, 0.20, _GROUPED, logarithmic=True),
         Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _NARROWED, logarithmic=True),
+        # SGLang's kernels with tiles of 64 rows reach 230 to 266 TFLOPS on an H200, whose 32-bit
+        # units have a peak of 67 (its pull request 11730, 2025); those of vLLM had reached 104 to
+        # 115 on an H100 (its pull request 13932, 2025).
+        Term("scaled_tiles_ratio", 3.5, 0.2, 50.0, 0.10, _NARROWED, logarithmic=True),
         Term("popularity_ratio", 1.0, 0.0, 3.0, 0.30, _POPULAR),
         Term(
             "sequence_s", 1e-5, 1e-7, 2e-3, 0.10, _SEQUENCES, logarithmic=True, usual_of=_SEQUENCE_S

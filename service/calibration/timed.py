@@ -38,6 +38,7 @@ _MECHANISM = {
             *("matrix_16bit_ratio", "matrix_8bit_ratio", "matrix_4bit_ratio", "tile_rows"),
             *("matrix_flops_per_joule", "attention_matrix_ratio", "expert_ratio", "routing_s"),
             *("expert_half_elements", "narrow_experts_s", "scaled_sums_ratio"),
+            "scaled_tiles_ratio",
             *("popularity_ratio", "halved_ratio"),
             *("pipelined_ratio", "dequantised_ratio"),
             *("backend_matrix_ratio", "backend_blas_ratio", "vector_attention_ratio"),

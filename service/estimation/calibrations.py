@@ -33,6 +33,7 @@ from service.core.performance.calibration import (
     hardware_efficiency,
     power_model,
 )
+from service.core.performance.expert_tiles import scaled_tile_rows
 from service.core.performance.release_kernels import (
     attends_on_vectors,
     batched_experts,
@@ -211,6 +212,7 @@ def _calibration(
     figures["sampling_ratio"] = exact(sampling_ratio(release, family))
     figures["schedules_ahead"] = exact(schedules_ahead(release))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
+    figures["scaled_tile_rows"] = exact(scaled_tile_rows(release))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:
         name = f"{spread.part.rpartition('/')[2]}_log_sigma"

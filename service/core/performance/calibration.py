@@ -218,6 +218,11 @@ class EngineOverhead:
     """Time per product of an expert in prompts, where ``loops_experts`` [s]."""
     whole_expert_tiles: bool = field(default=False, metadata=ALIKE)
     """Whether the product of each expert fills tiles of its own."""
+    scaled_tile_rows: float = field(default=0.0, metadata=ALIKE)
+    """Rows of the tiles that experts in blocks of 8-bit floats fill; 0: a smooth cost."""
+    scaled_tiles_ratio: float = field(default=0.0, metadata=FIGURE)
+    """Share of the peak of 32-bit units at which such tiles scale the sums of blocks; 0: nothing
+    limits it [-]."""
     unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
     """Width of weights below which every expert multiplies all tokens [bit]."""
     batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)

@@ -11,9 +11,13 @@ from service.core.performance.work import MatrixProduct, RankWork
 
 
 def fused_layers(work: RankWork, engine: EngineOverhead) -> float:
-    """Layers of fused kernels that have as many kernels as all layers."""
+    """Dense layers of fused kernels that have as many kernels as all layers.
+
+    Engines without graphs have a time for each expert, and kernels for each operation.
+    """
     stepwise = work.model_type in engine.stepwise_state_models
-    return work.layers + (STEPWISE_RATIO - 1.0) * work.state_layers * stepwise
+    layers = work.layers + (STEPWISE_RATIO - 1.0) * work.state_layers * stepwise
+    return layers + work.added_layers * engine.replays_graphs
 
 
 def replays(work: RankWork, parallelism: Parallelism, engine: EngineOverhead) -> bool:

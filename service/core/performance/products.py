@@ -12,6 +12,7 @@ from typing import NamedTuple
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, exp, log, maximum, minimum, sqrt
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
+from service.core.performance.expert_tiles import limited_by_scaling, tiled_rows
 from service.core.performance.host_experts import HostProcessors
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.release_kernels import (
@@ -82,7 +83,8 @@ class ExpertProducts:
     the mean by ``popularity_ratio`` of it, as a gamma distribution, so that an expert's rows have a
     negative binomial one; what ranks hold is as uneven by ``uneven_ratio`` for each expert. The
     rank whose experts were chosen most is above the mean by ``busiest_ratio`` of the standard
-    deviation. Where they are ``unrouted``, each expert multiplies all tokens.
+    deviation. Where they are ``unrouted``, each expert multiplies all tokens. An expert's rows fill
+    tiles of ``tile_rows``; zero where they are a smooth cost.
 
     References
     ----------
@@ -96,6 +98,7 @@ class ExpertProducts:
     popularity_ratio: Number = 0.0
     uneven_ratio: Number = 0.0
     unrouted: bool = False
+    tile_rows: float = 0.0
 
     @property
     def token_flops(self) -> float:
@@ -236,6 +239,7 @@ def expert_products(
     busiest = expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0
     popularity = calibration.hardware.popularity_ratio
     balanced = _BALANCED_RATIO if parallelism.expert > MACHINE_RANKS else 1.0
+    on_host = calibration.host is not None
     if calibration.host is None:
         costs = product_costs(sizes, accelerator, calibration)
     else:
@@ -249,9 +253,16 @@ def expert_products(
             popularity,
             popularity * balanced,
             is_unrouted(size.item, calibration.engine),
+            0.0 if on_host else _tile_rows(size.item, accelerator, calibration.engine),
         )
         for cost, size in zip(costs, sizes, strict=True)
     )
+
+
+def _tile_rows(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> float:
+    """Rows of tiles that products of experts fill; zero where they are a smooth cost."""
+    _, bits = peak_flops_per_s(accelerator, engine_precision(item.matrix_precision, engine))
+    return tiled_rows(item, bits, accelerator, engine)
 
 
 def _host_cost(size: ProductSize, host: HostProcessors) -> ProductCost:
@@ -296,7 +307,10 @@ def product_rates(
         return rate, bandwidth
     # Loops over small matrices end before matrix units are busy; reading them is as fast.
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
-    return rate * hardware.expert_ratio * filled, bandwidth * hardware.expert_ratio
+    rate = rate * hardware.expert_ratio * filled
+    if tiled_rows(item, bits, accelerator, calibration.engine):
+        rate = limited_by_scaling(rate, accelerator, calibration.engine)
+    return rate, bandwidth * hardware.expert_ratio
 
 
 def _as_integers(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> bool:

@@ -27,6 +27,7 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
 )
 from service.core.performance.collectives import Message
+from service.core.performance.expert_tiles import whole_tiles
 from service.core.performance.issued import (
     fused_layers,
     looped_experts,
@@ -77,18 +78,19 @@ class RankSteps:
     ``by_token`` and ``by_sequence`` are what products cost with a row for each, of ``sizes``;
     ``experts`` are those with a row for each choice of a token. A token takes ``token_flops`` and
     ``message.byte_s``; ``overhead_s``, with ``narrowing_s`` in it, ``step_s`` and ``sequence_s``
-    are the engine's, which ``launch_bound`` ones spend beside the work; the latter two are also
-    spent beside it where it ``schedules_ahead``. Kernels of steps with prompts take
-    ``issued_s`` to be issued, beside the work and in place of the ``layers_s`` that the overhead
-    has of graphs. Products of experts take ``prompt_product_s`` each in them, and tiles of their
-    own where there are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all
-    are issued as those. A token moves ``elementwise_bytes_per_token`` besides; weights are widened
-    whole from ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels,
-    zero where nobody counted them, and starts in ``prompts_s``. Decoding attends to
-    ``bucket_ratio`` times as many tokens as there are. Work of ``experts_on_host`` is none of the
-    accelerator's. ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not
-    overlap with the longer. A graph saves ``replaying_s`` of steps with one token. Where the host
-    computes what lies there, many tokens are ``copying``.
+    are the engine's. ``launch_bound`` ones issue kernels beside the work; what is scheduled is done
+    beside it where an engine ``schedules_ahead``. Ranks and servers wait ``handed_s`` for what they
+    are handed. Kernels of steps with prompts take ``issued_s`` to be issued, beside the work and in
+    place of the ``layers_s`` that the overhead has of graphs. Products of experts take
+    ``prompt_product_s`` each in them, and tiles of their own where there are
+    ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all are issued as those. A
+    token moves ``elementwise_bytes_per_token`` besides; weights are widened whole from
+    ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels, zero where
+    nobody counted them, and starts in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as
+    many tokens as there are. Work of ``experts_on_host`` is none of the accelerator's.
+    ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not overlap with the
+    longer. A graph saves ``replaying_s`` of steps with one token. Where the host computes what lies
+    there, many tokens are ``copying``.
     """
 
     work: RankWork
@@ -104,6 +106,7 @@ class RankSteps:
     token_flops: float
     message: Message
     overhead_s: Number
+    handed_s: Number
     narrowing_s: Number
     step_s: Number
     sequence_s: Number
@@ -236,14 +239,17 @@ class RankSteps:
         overhead_s, scheduling_s = self.overhead_s, self.step_s + self.sequence_s * sequences
         if self.schedules_ahead:
             # The next step is made ready meanwhile: only the excess is seen.
-            scheduling_s = maximum(scheduling_s - work_s - interconnect_s - overhead_s, 0.0)
-        overhead_s = overhead_s + scheduling_s
+            scheduling_s = maximum(
+                scheduling_s - work_s - interconnect_s - overhead_s - self.handed_s, 0.0
+            )
         if not is_nothing(self.replaying_s):
             overhead_s = overhead_s - self.replaying_s * (tokens <= 1.0)
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
-        elif not is_nothing(self.issued_s):
+        # What comes between steps waits for tokens to be chosen, and the next step for it.
+        overhead_s = overhead_s + self.handed_s + scheduling_s
+        if not self.launch_bound and not is_nothing(self.issued_s):
             issued: Truth = True if self.eager else load.prefill_tokens > 0
             # No step is over before its last kernel is issued.
             left_s = self.issued_s - self.layers_s - work_s - interconnect_s
@@ -276,6 +282,9 @@ class RankSteps:
     ) -> tuple[Number, Number]:
         """Compute and memory time of products of experts, by what is read and multiplied [s]."""
         padded_row_s, weights_s, row_s, _ = expert.cost
+        if expert.tile_rows:
+            padded = whole_tiles(rows, read, expert.tile_rows)
+            return padded_row_s * padded, weights_s * read + row_s * rows
         padded = padded_rows(rows, read, self.tile_rows)
         if self.whole_expert_tiles:
             tiled: Truth = tokens > _VECTOR_ROWS
@@ -375,11 +384,11 @@ def _rank_steps(
         bytes_per_s=streamed_per_s,
         token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=token_message(work, accelerator, parallelism, calibration),
-        overhead_s=(engine.served_s + engine.ranks_s * (parallelism.tensor - 1.0))
-        * engine.waited_ratio
-        + layers_s
+        overhead_s=layers_s
         + engine.expert_s * (0.0 if on_host else looped_experts(work, engine))
         + narrowing_s,
+        handed_s=(engine.served_s + engine.ranks_s * (parallelism.tensor - 1.0))
+        * engine.waited_ratio,
         narrowing_s=narrowing_s,
         step_s=engine.step_s * engine.waited_ratio,
         sequence_s=engine.sequence_s * engine.waited_ratio,
@@ -392,7 +401,7 @@ def _rank_steps(
         issued_s=engine.prompt_layer_s
         * engine.waited_ratio
         * engine.backend_layer_ratio
-        * work.layers,
+        * (work.layers + work.added_layers * engine.replays_graphs),
         eager=eager and engine.replays_graphs,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,

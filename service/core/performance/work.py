@@ -24,6 +24,7 @@ from service.core.elementwise import Number
 from service.core.number_formats import NumberFormat
 from service.core.performance.attended import AttentionWork, attention_work, indexing_work
 from service.core.performance.kernels import OPERAND_BITS
+from service.core.performance.layer_kernels import added_layers
 from service.core.performance.release_kernels import launches_ratio
 
 #: Hidden states that a layer moves between products for each token: norms and sums in one kernel
@@ -87,7 +88,8 @@ class RankWork:
     ``encoder`` is the work on what an encoder reads, once for each request, ``images`` that on the
     patches of its images, ``audio`` that on the positions of its audio. ``held_experts`` are the
     routed experts of all layers on the rank, ``launches_ratio`` the kernels of a layer beside those
-    of one with 16-bit weights; ``state_layers`` carry on states, as models of a ``model_type`` do.
+    of one with 16-bit weights; ``state_layers`` carry on states, as models of a ``model_type`` do;
+    dense layers and ``added_layers`` of them have as many kernels as layers have.
     Between products a token moves ``elementwise_bytes_per_token`` where kernels are fused, and
     ``unfused_bytes_per_token`` where every operation is one. A token that is told is chosen from
     ``chosen_from`` entries of the vocabulary, on every rank.
@@ -110,6 +112,7 @@ class RankWork:
     launches_ratio: float = 1.0
     chosen_from: int = 0
     state_layers: int = 0
+    added_layers: float = 0.0
     model_type: str = ""
     encoder: RankWork | None = None
     images: RankWork | None = None
@@ -167,6 +170,7 @@ def rank_work(
     state_bytes = 0.0
     state_flops = 0.0
     state_layers = 0
+    added = 0.0
     for group in architecture.groups:
         heads = kv_heads(group)
         moe = group.feed_forward if isinstance(group.feed_forward, MixtureOfExperts) else None
@@ -183,6 +187,7 @@ def rank_work(
         elements = _UNFUSED_STATES * architecture.hidden_size + _UNFUSED_WIDTHS * width
         unfused += group.count * elements * activation_bytes
         reductions += group.count * (_is_reduced(group) + (group.feed_forward is not None))
+        added += added_layers(group)
         if moe is not None:
             copied = _ROUTED_STATES * _copies_on_rank(moe, parallelism) * architecture.hidden_size
             elementwise += group.count * copied * activation_bytes
@@ -246,6 +251,7 @@ def rank_work(
         launches_ratio=launches_ratio(precision.weights),
         chosen_from=0 if head is None else architecture.vocab_size,
         state_layers=state_layers,
+        added_layers=added,
         model_type=architecture.model_type,
         encoder=_encoder_work(architecture, precision, parallelism),
         images=_image_work(architecture, precision, parallelism),

@@ -1,0 +1,112 @@
+"""Tiles of experts' products in formats whose blocks of weights have a scale each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.deployment import Accelerator
+from service.core.elementwise import Number, expm1, is_nothing, maximum
+from service.core.engines import engine_of_release
+from service.core.performance.calibration import EngineOverhead
+from service.core.performance.work import MatrixProduct
+
+#: Stands in for no rows at all in divisions.
+_FEWEST_ROWS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledTiles:
+    """Engines whose experts in blocks of 8-bit floats fill tiles of so many rows.
+
+    Kernels scale the sum of each block in 32 bit before they add it, and take tiles of the same
+    rows for few tokens as for many.
+    """
+
+    engines: frozenset[str]
+    rows: float
+    source: str
+
+
+#: Where tiles are the same for any number of tokens.
+SCALED_TILES = (
+    ScaledTiles(
+        frozenset({"vllm", "sglang"}),
+        64.0,
+        "vLLM and SGLang, fused_moe.py, get_default_config, 2025: BLOCK_SIZE_M of 64 for fp8_w8a8 "
+        "with a block_shape, whatever the tokens, where no file was tuned for the number of "
+        "experts, their width and the device",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKernels:
+    """Model types whose experts of 8-bit floats have other kernels, on some hardware families.
+
+    They have them on all hardware where no ``families`` are named.
+    """
+
+    models: frozenset[str]
+    families: frozenset[str]
+    source: str
+
+    def multiply(self, model_type: str, family: str) -> bool:
+        """Whether they multiply experts of a model type on a hardware family."""
+        return model_type in self.models and (not self.families or family in self.families)
+
+
+#: Where tiles go by the number of tokens, whatever the engine.
+OTHER_KERNELS = (
+    OtherKernels(
+        frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"}),
+        frozenset({"nvidia-blackwell"}),
+        "vLLM, pull request 27492, and SGLang, pull request 11816, 2025: FlashInfer has kernels "
+        "of TensorRT-LLM for experts that are routed as those of DeepSeek-V3 are",
+    ),
+    OtherKernels(
+        frozenset({"llama4_text"}),
+        frozenset(),
+        "vLLM, compressed_tensors_moe.py, 2025: Llama 4 is released with a scale for each channel, "
+        "which CUTLASS applies to whole sums",
+    ),
+)
+
+
+def scaled_tile_rows(release: str) -> float:
+    """Rows of tiles of a release's experts in blocks of 8-bit floats; zero where they are few."""
+    engine = engine_of_release(release)
+    return next((one.rows for one in SCALED_TILES if engine in one.engines), 0.0)
+
+
+def tiled_rows(
+    item: MatrixProduct, bits: int, accelerator: Accelerator, engine: EngineOverhead
+) -> float:
+    """Rows of tiles that products of experts in operands of so many bits fill; zero if smooth."""
+    scaled = item.experts > 0 and item.matrix_precision == "fp8" and bits == 8
+    if not scaled or any(
+        one.multiply(item.model_type, accelerator.family) for one in OTHER_KERNELS
+    ):
+        return 0.0
+    return engine.scaled_tile_rows
+
+
+def limited_by_scaling(
+    flops_per_s: Number, accelerator: Accelerator, engine: EngineOverhead
+) -> Number:
+    """FLOP/s of tiles whose blocks' sums are scaled: units of 32 bit set the pace."""
+    peak, ratio = accelerator.peak_flops_per_s.get("fp32"), engine.scaled_tiles_ratio
+    if peak is None or is_nothing(ratio):
+        return flops_per_s
+    # Each waits for its sum before the next begins.
+    return 1.0 / (1.0 / flops_per_s + 1.0 / (peak * ratio))
+
+
+def whole_tiles(rows: Number, matrices: Number, tile_rows: float) -> Number:
+    """Rows of the tiles that rows of some matrices fill, of which the last is full in part.
+
+    Rows of a matrix are taken to have a geometric distribution, as they have where matrices are
+    chosen as unevenly as an exponential one says: ``tile / (1 - exp(-tile / mean))`` on average.
+    """
+    each = maximum(rows, _FEWEST_ROWS) / maximum(matrices, _FEWEST_ROWS)
+    padded: Number = matrices * tile_rows / -expm1(-tile_rows / each)
+    return padded

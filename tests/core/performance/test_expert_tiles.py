@@ -1,0 +1,90 @@
+"""Tiles of experts in blocks of 8-bit floats: rows that pad them, and how fast they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.core.performance.expert_tiles import scaled_tile_rows, tiled_rows, whole_tiles
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad
+from service.core.performance.work import rank_work
+from tests.core.deployments import CALIBRATION, H100, deployment
+
+#: The same without units for 8-bit floats.
+WITHOUT_FP8 = replace(
+    H100,
+    peak_flops_per_s={name: peak for name, peak in H100.peak_flops_per_s.items() if name != "fp8"},
+)
+
+
+def _parts(model, weights):
+    chosen = deployment(model, weights=weights)
+    return chosen.architecture, chosen.precision, chosen.parallelism
+
+
+def step(tokens, weights="fp8", accelerator=H100, **figures):
+    *_, layout = parts = _parts("mixtral-8x7b", weights)
+    work = rank_work(*parts)
+    calibration = replace(CALIBRATION, engine=replace(CALIBRATION.engine, **figures))
+    load = StepLoad(0.0, 0.0, 0.0, tokens, 0.0)
+    return step_time(work, load, accelerator, layout, calibration)
+
+
+@pytest.mark.parametrize("mean", [1.0, 20.0, 64.0, 400.0])
+def test_the_last_tile_of_each_matrix_is_full_in_part(mean):
+    drawn = np.random.default_rng(7).exponential(mean, 200_000)
+    tiles = np.ceil(drawn / 64.0).mean()
+    assert whole_tiles(mean * 16.0, 16.0, 64.0) == pytest.approx(16.0 * 64.0 * tiles, rel=0.02)
+
+
+def test_no_rows_fill_no_tiles_and_arrays_are_computed_alike():
+    assert whole_tiles(0.0, 0.0, 64.0) == 0.0
+    rows = np.array([0.0, 3.0, 5000.0])
+    matrices = np.array([0.0, 3.0, 8.0])
+    alone = [whole_tiles(*each, 64.0) for each in zip(rows, matrices, strict=True)]
+    assert whole_tiles(rows, matrices, 64.0) == pytest.approx(alone)
+
+
+def test_few_rows_of_experts_take_as_much_arithmetic_as_a_tile():
+    tiled = {"scaled_tile_rows": 64.0}
+    # All eight experts are chosen by 32 tokens, with eight rows each.
+    assert step(32.0, **tiled).compute_s > 3.0 * step(32.0).compute_s
+    # Tiles that are full anyway cost the same but for the last one.
+    assert step(8192.0, **tiled).compute_s == pytest.approx(step(8192.0).compute_s, rel=0.05)
+
+
+def test_padding_costs_time_only_where_arithmetic_takes_longer_than_reading():
+    tiled = {"scaled_tile_rows": 64.0}
+    fast = step(32.0, **tiled)
+    assert fast.work_s < 1.1 * step(32.0).work_s
+    slow = step(32.0, **tiled, scaled_tiles_ratio=0.5)
+    assert slow.work_s > 1.5 * fast.work_s
+    assert slow.memory_bytes == fast.memory_bytes
+    assert slow.flops == fast.flops
+
+
+@pytest.mark.parametrize(("weights", "accelerator"), [("bf16", H100), ("fp8", WITHOUT_FP8)])
+def test_formats_without_scaled_blocks_and_hardware_that_widens_them_have_other_kernels(
+    weights, accelerator
+):
+    tiled = step(32.0, weights, accelerator, scaled_tile_rows=64.0, scaled_tiles_ratio=0.5)
+    assert tiled == step(32.0, weights, accelerator)
+
+
+def test_experts_that_have_other_kernels_on_a_family_have_smooth_costs_there():
+    work = rank_work(*_parts("mixtral-8x7b", "fp8"))
+    item = next(item for item in work.products if item.experts)
+    engine = replace(CALIBRATION.engine, scaled_tile_rows=64.0)
+    deepseek = replace(item, model_type="deepseek_v3")
+    blackwell = replace(H100, family="nvidia-blackwell")
+    assert tiled_rows(deepseek, 8, H100, engine) == 64.0
+    assert tiled_rows(deepseek, 8, blackwell, engine) == 0.0
+    assert tiled_rows(item, 8, blackwell, engine) == 64.0
+
+
+def test_engines_whose_tiles_were_chosen_by_tokens_have_none():
+    assert scaled_tile_rows("vllm@v1") == scaled_tile_rows("sglang") == 64.0
+    assert scaled_tile_rows("tensorrt-llm@1.x") == 0.0
