@@ -26,7 +26,7 @@ from service.validation.reading import read_files
 
 KNOWN = {term.name: term.usual for term in ALL_TERMS} | {
     "matrix_16bit_ratio": 0.61,
-    "attention_matrix_ratio": 0.33,
+    "attention_matrix_ratio": 0.25,
     "elementwise_passes": 6.0,
 }
 
@@ -61,7 +61,7 @@ def made_by(runs: list[MeasuredRun], values: dict[str, float]) -> list[MeasuredR
 def test_a_fit_finds_the_constants_that_made_its_rows(runs, packaged_snapshot):
     chosen = made_by(of_source(runs, "llm-foundry-training-benchmarks", every=4), KNOWN)
     part = training_part(chosen, packaged_snapshot)
-    # Not exactly: what is usual of attention on Hopper is less than what made these.
+    # Not exactly: attention of the two families is usually not as alike as what made these.
     assert np.abs(part.fitted.residuals).max() < 0.06
     values = part.fitted.values(chosen[0].keys)
     for name in ("matrix_16bit_ratio", "elementwise_passes"):
