@@ -78,7 +78,12 @@ _USUAL_PASSES = {
     "megatron-lm@before-sequence-parallelism": 5.0,
     "megatron-deepspeed@before-sequence-parallelism": 5.0,
 }
-_USUAL_CAST_BYTES = {"ahead-of-time": 5.0}
+#: An operand with one scale for all of it is read for its largest value, read again, and written
+#: as it is and transposed, 6 B an element (NVIDIA, Transformer Engine user guide, Low precision
+#: training, 2026). Compiled and hand-written kernels find the largest value of what they have just
+#: computed, and need not read it for that (llm.q, rmsnorm.cu, 2025).
+_CAST_BYTES = 6.0
+_USUAL_CAST_BYTES = {"ahead-of-time": 4.0}
 _USUAL_LAYER_S = {"ahead-of-time": 3e-5, "trainer-like": 7e-4}
 #: Hooks in Python around each of some fifteen modules of a layer, 0.1 to 0.2 ms each (DeepSpeed,
 #: runtime/zero/parameter_offload.py, 2023), gather weights where frameworks do not plan ahead.
@@ -149,7 +154,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     ),
     "training-speed/kernels": (
         _logarithmic("elementwise_passes", 4.0, (1.0, 16.0), 0.20, _PASSES, _USUAL_PASSES),
-        _logarithmic("cast_bytes", 12.0, (1.0, 60.0), 0.20, _FRAMEWORKS, _USUAL_CAST_BYTES),
+        _logarithmic("cast_bytes", _CAST_BYTES, (1.0, 60.0), 0.12, _FRAMEWORKS, _USUAL_CAST_BYTES),
         # Products of experts are as little known beforehand as in serving.
         Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _FRAMEWORKS),
         _logarithmic("expert_half_elements", 1e6, (1e3, 3e7), 0.20, _FRAMEWORKS),
