@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -351,6 +352,28 @@ def test_messages_hide_behind_computation_as_far_as_they_can():
     )
     assert hidden.step_s < seen.step_s
     assert seen.hidden_tensor_messages_s == pytest.approx(seen.exposed_model_messages_s / 3)
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.6, 1.0])
+def test_longer_sequences_never_make_a_step_shorter(overlap):
+    # Short ones wait for the host, which issues as many kernels for them; messages hide behind that
+    # wait as behind the computation that takes its place.
+    slow = replace(USUAL.performance.engine, layer_s=2e-3, launch_bound=True)
+    calibration = replace(
+        USUAL,
+        data_overlap_ratio=overlap,
+        performance=replace(USUAL.performance, engine=slow),
+    )
+    times = [
+        step(
+            TrainingSettings(zero_stage=3),
+            Parallelism(data=64),
+            MicroBatch(1, tokens),
+            calibration,
+        ).step_s
+        for tokens in (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+    ]
+    assert all(longer >= shorter * (1 - 1e-9) for shorter, longer in pairwise(times))
 
 
 def test_gradients_hide_behind_the_last_backward_pass_only():
