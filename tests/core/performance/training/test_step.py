@@ -512,6 +512,50 @@ def test_accumulation_spreads_the_update_over_more_tokens():
     assert many.tokens_per_s > one.tokens_per_s
 
 
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Parallelism(tensor=8),
+        Parallelism(tensor=4, data=2),
+        Parallelism(tensor=8, pipeline=4),
+        Parallelism(tensor=4, context=2),
+        Parallelism(data=16),
+    ],
+)
+def test_work_is_the_same_however_it_is_divided(layout):
+    # Eight ranks or thirty-two, a token takes the operations of the whole model.
+    settings = TrainingSettings(gradient_accumulation_steps=8, sequence_parallel=True)
+    divided = step(settings, layout, MicroBatch(2, 4096))
+    whole = step(TrainingSettings(), Parallelism(), MicroBatch(1, 4096))
+
+    def of_a_token(one: TrainingStep, accelerators: int) -> float:
+        return one.model_flops * accelerators / one.tokens_per_step
+
+    assert of_a_token(divided, layout.accelerator_count) == pytest.approx(
+        of_a_token(whole, 1), rel=1e-6
+    )
+    assert divided.mfu_ratio <= divided.hfu_ratio < 1.0
+
+
+def test_more_sequences_at_once_are_never_slower_for_each_token():
+    # Fewer tiles that are half empty, launches and sums of gradients for the same tokens.
+    for settings in (TrainingSettings(), TrainingSettings(zero_stage=3)):
+        speeds = [
+            step(settings, Parallelism(data=8), MicroBatch(sequences, 1024)).tokens_per_s
+            for sequences in (1, 2, 4, 8, 16, 64)
+        ]
+        assert speeds == sorted(speeds)
+
+
+def test_more_replicas_wait_longer_for_each_other_but_do_the_same_work():
+    # Where nothing is divided among them: a smaller update for each is what they gain otherwise.
+    speeds = [
+        step(TrainingSettings(), Parallelism(tensor=8, data=replicas)).tokens_per_s_per_accelerator
+        for replicas in (1, 2, 4, 16, 64, 1024)
+    ]
+    assert all(fewer >= more * (1 - 1e-9) for fewer, more in pairwise(speeds))
+
+
 def test_parts_add_up_to_the_step():
     found = step(
         TrainingSettings(
