@@ -115,7 +115,7 @@ _MATRIX_RATIO = {"amd-rdna3": 0.4, "amd-rdna3.5": 0.4, "amd-rdna4": 0.4, "apple-
 #: T4 below half of its peak once clocks fall (Jia et al., Dissecting the NVidia Turing T4 GPU,
 #: 2019). Others: seven tenths of what the datasheet of the module with the highest limit divides
 #: to, where that is no more than generations of their process reach.
-_FLOPS_PER_JOULE = {
+FLOPS_PER_JOULE = {
     "amd-cdna2": 5e11,
     "amd-cdna3": 9e11,
     "amd-cdna4": 1.15e12,
@@ -192,7 +192,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term(
             *("matrix_flops_per_joule", 8e11, 5e10, 1e13, 0.10, _POWERED),
             logarithmic=True,
-            usual_of=_FLOPS_PER_JOULE,
+            usual_of=FLOPS_PER_JOULE,
         ),
     ),
     "speed/kernels": (

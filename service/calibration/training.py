@@ -12,6 +12,7 @@ import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Keys, Level, Predict, Term, fit, shared_weights
+from service.calibration.speed_terms import FLOPS_PER_JOULE
 from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
@@ -38,7 +39,8 @@ from service.estimation.training.setup import resolve_training
 
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.20))
 _JOULES = (Level("vendor", 0.05), Level("family", 0.10))
-_ATTENTION = (Level("family", 0.12), Level("kernels", 0.15))
+#: Of a range of logarithms: what kernels of attention reach differs by factors, not by points.
+_ATTENTION = (Level("family", 0.06), Level("kernels", 0.08))
 _FRAMEWORKS = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.12))
 #: Releases differ most in which elementwise kernels they fuse.
 _PASSES = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.20))
@@ -76,7 +78,12 @@ _USUAL_PASSES = {
     "megatron-lm@before-sequence-parallelism": 5.0,
     "megatron-deepspeed@before-sequence-parallelism": 5.0,
 }
-_USUAL_CAST_BYTES = {"ahead-of-time": 5.0}
+#: An operand with one scale for all of it is read for its largest value, read again, and written
+#: as it is and transposed, 6 B an element (NVIDIA, Transformer Engine user guide, Low precision
+#: training, 2026). Compiled and hand-written kernels find the largest value of what they have just
+#: computed, and need not read it for that (llm.q, rmsnorm.cu, 2025).
+_CAST_BYTES = 6.0
+_USUAL_CAST_BYTES = {"ahead-of-time": 4.0}
 _USUAL_LAYER_S = {"ahead-of-time": 3e-5, "trainer-like": 7e-4}
 #: Hooks in Python around each of some fifteen modules of a layer, 0.1 to 0.2 ms each (DeepSpeed,
 #: runtime/zero/parameter_offload.py, 2023), gather weights where frameworks do not plan ahead.
@@ -91,11 +98,14 @@ _USUAL_TENSOR_OVERLAP = {
 }
 
 
-#: FlashAttention-2, which general trainers run, has no kernels of Hopper: it reaches 0.35 of peak
-#: on an H100, where newer kernels reach 0.75, and 0.73 on an A100 (Dao, FlashAttention-2, 2023,
+#: FlashAttention-2, which general trainers run and PyTorch has of its own (the flash backend of
+#: scaled_dot_product_attention), has no kernels of Hopper: it reaches 0.35 of peak on an H100,
+#: where newer kernels reach 0.75, and 0.73 on an A100 (Dao, FlashAttention-2, 2023,
 #: https://arxiv.org/abs/2307.08691; Shah et al., FlashAttention-3, 2024,
 #: https://arxiv.org/abs/2407.08608; abstracts).
-_ATTENTION_RATIO = {"trainer-like/nvidia-hopper": 0.50 * 0.35 / 0.73}
+_ATTENTION_RATIO = dict.fromkeys(
+    ("trainer-like/nvidia-hopper", "fsdp-like/nvidia-hopper"), 0.50 * 0.35 / 0.73
+)
 
 #: Limits of a share of a link are those of any share, so that what is usual and the rows decide.
 _SHARE = (0.02, 1.0)
@@ -131,20 +141,20 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             (5e10, 3e13),
             0.15,
             _JOULES,
-            {"google": _UNLIMITED, "aws": _UNLIMITED},
+            {**FLOPS_PER_JOULE, "google": _UNLIMITED, "aws": _UNLIMITED},
         ),
         Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
         Term("scaled_sums_ratio", 0.75, 0.20, 1.0, 0.20, _HARDWARE),
         Term("halved_ratio", _HALVED_RATIO, 0.50, 1.20, 0.10, _HARDWARE),
     ),
     "training-speed/attention": (
-        Term(
-            "attention_matrix_ratio", 0.50, 0.05, 0.90, 0.20, _ATTENTION, usual_of=_ATTENTION_RATIO
+        _logarithmic(
+            "attention_matrix_ratio", 0.50, (0.05, 0.90), 0.10, _ATTENTION, _ATTENTION_RATIO
         ),
     ),
     "training-speed/kernels": (
         _logarithmic("elementwise_passes", 4.0, (1.0, 16.0), 0.20, _PASSES, _USUAL_PASSES),
-        _logarithmic("cast_bytes", 12.0, (1.0, 60.0), 0.20, _FRAMEWORKS, _USUAL_CAST_BYTES),
+        _logarithmic("cast_bytes", _CAST_BYTES, (1.0, 60.0), 0.12, _FRAMEWORKS, _USUAL_CAST_BYTES),
         # Products of experts are as little known beforehand as in serving.
         Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _FRAMEWORKS),
         _logarithmic("expert_half_elements", 1e6, (1e3, 3e7), 0.20, _FRAMEWORKS),

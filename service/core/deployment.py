@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture, Task
 from service.core.backends import Backend
-from service.core.elementwise import Number, Truth, minimum, scaled
+from service.core.elementwise import Number, Truth, minimum, scaled, where
 from service.core.engine_defaults import UsageContext
 from service.core.engines import USUAL_ENGINE, release_key
 from service.core.hardware import Hardware
@@ -112,8 +112,8 @@ class Accelerator:
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe
     where there is nothing better); ``scale_out`` joins the domains. It stands in a ``platform``.
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
-    Features of products are filled up to multiples of ``vector_lane_count``, where vectors have
-    that many lanes. ``memory_technology`` is what its memory is made as, such as HBM3, empty where
+    Vectors have ``vector_lane_count`` lanes, systolic matrix units ``matrix_unit_width`` rows and
+    columns. ``memory_technology`` is what its memory is made as, such as HBM3, empty where
     nobody says. ``idle_power_w`` is drawn with nothing on it, ``waiting_power_w`` while a program
     holds a model and has nothing to do. Software takes ``core_count`` cores of it for devices of
     their own. Unknown figures are None.
@@ -144,12 +144,25 @@ class Accelerator:
     memory_technology: str = field(default="", metadata=NAME)
     core_count: Number | None = field(default=None, metadata=FIGURE)
     waiting_power_w: Interval | None = field(default=None, metadata=FIGURE)
+    matrix_unit_width: Number | None = field(default=None, metadata=FIGURE)
 
     @property
     def most_power_w(self) -> Number | None:
         """The most that it may draw [W]; None where its thermal design power is unknown."""
         power_w = self.thermal_design_power_w
         return None if power_w is None else minimum(power_w, self.power_limit_w)
+
+    @property
+    def filled_features(self) -> Number | None:
+        """Features to whose multiples products are filled up; None where they are not [-].
+
+        Those of a matrix unit where it is wider than vectors.
+        """
+        lanes, width = self.vector_lane_count, self.matrix_unit_width
+        if lanes is None or width is None:
+            return width if lanes is None else lanes
+        # In stacks what nobody says is NaN, which is no more than anything.
+        return where(lanes == lanes, where(width > lanes, width, lanes), width)
 
     @property
     def hardware(self) -> Hardware:

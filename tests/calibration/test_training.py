@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.calibration.speed_terms import TERMS as SPEED_TERMS
 from service.calibration.training import (
     ALL_TERMS,
     MeasuredRun,
@@ -18,14 +19,14 @@ from service.calibration.training import (
     weights_of,
 )
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.levels import TRAINING
+from service.estimation.levels import TRAINING, hardware_keys
 from service.estimation.measurements.documents import MeasurementDocument
 from service.settings import INSTALLATION
 from service.validation.reading import read_files
 
 KNOWN = {term.name: term.usual for term in ALL_TERMS} | {
     "matrix_16bit_ratio": 0.61,
-    "attention_matrix_ratio": 0.33,
+    "attention_matrix_ratio": 0.25,
     "elementwise_passes": 6.0,
 }
 
@@ -60,7 +61,8 @@ def made_by(runs: list[MeasuredRun], values: dict[str, float]) -> list[MeasuredR
 def test_a_fit_finds_the_constants_that_made_its_rows(runs, packaged_snapshot):
     chosen = made_by(of_source(runs, "llm-foundry-training-benchmarks", every=4), KNOWN)
     part = training_part(chosen, packaged_snapshot)
-    assert np.abs(part.fitted.residuals).max() < 0.05
+    # Not exactly: attention of the two families is usually not as alike as what made these.
+    assert np.abs(part.fitted.residuals).max() < 0.06
     values = part.fitted.values(chosen[0].keys)
     for name in ("matrix_16bit_ratio", "elementwise_passes"):
         assert values[name] == pytest.approx(KNOWN[name], rel=0.15), name
@@ -99,6 +101,18 @@ def test_a_source_is_estimated_without_its_own_rows(runs, packaged_snapshot):
     assert {"source_log_sigma", "model_log_sigma", "row_log_sigma"} <= set(spread.figures)
     assert spread.figures["waiting_spread_ratio"] > 1.0
     assert spread.figures["unmeasured_hardware_family_compute_spread_ratio"] > 0.0
+
+
+def test_power_limits_products_of_training_as_it_does_those_of_serving():
+    # Joules of a multiplication are the chip's, whoever asks for it.
+    training, serving = (
+        next(term for term in terms if term.name == "matrix_flops_per_joule")
+        for terms in (ALL_TERMS, SPEED_TERMS["speed/hardware"])
+    )
+    for family in ("nvidia-ada", "nvidia-hopper", "amd-cdna3"):
+        keys = hardware_keys(family)
+        usual = (one.value(one.usual_place(keys)) for one in (training, serving))
+        assert next(usual) == pytest.approx(next(usual), rel=1e-6)
 
 
 def test_what_sources_leave_open_says_less(runs):

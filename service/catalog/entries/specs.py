@@ -99,6 +99,12 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             Bounds(1.0, 65536.0),
         ),
         FigureSpec(
+            "matrix_unit_width",
+            "1",
+            "Rows and columns of a systolic matrix unit, to whose multiples features are filled up",
+            Bounds(1.0, 65536.0),
+        ),
+        FigureSpec(
             "core_count",
             "1",
             "Cores that software takes for devices of their own, which share memory and links",

@@ -57,6 +57,20 @@ def test_a_token_goes_once_to_each_machine(packaged_snapshot):
 
 
 def test_deepseek_v3_trains_at_its_published_speed(ask):
+    # With a layer that predicts the token after the next, at both ends of whose pipeline
+    # micro-batches enter (sections 2.2 and 3.2.1). Their kernels lose little by scaling blocks
+    # (section 3.3.2), which those of the framework that stands in for theirs do: no recipe is told.
+    run = ask(
+        expert_dispatch="per-machine",
+        expert_machines=4,
+        pipeline_schedule="dualpipe",
+        prediction_layers=1,
+    )
+    published = 1 / HOURS_PER_TOKEN / 3600
+    assert run["tokens_per_s_per_accelerator"]["value"] == pytest.approx(published, rel=0.10)
+
+
+def test_messages_to_experts_are_why_deepseek_hides_them(ask):
     plain, limited, hidden = (
         ask(),
         ask(expert_dispatch="per-machine", expert_machines=4),
@@ -64,9 +78,7 @@ def test_deepseek_v3_trains_at_its_published_speed(ask):
     )
     speeds = [one["tokens_per_s_per_accelerator"]["value"] for one in (plain, limited, hidden)]
     assert speeds == sorted(speeds)
-    published = 1 / HOURS_PER_TOKEN / 3600
-    assert speeds[2] == pytest.approx(published, rel=0.12)
-    assert speeds[0] < 0.6 * published  # which is why they hide it
+    assert speeds[0] < 0.6 / HOURS_PER_TOKEN / 3600
     # Computation and messages to experts take about as long as each other, they say.
     parts = limited["parts"]
     sent = limited["exposed_communication_s"] + limited["hidden_communication_s"]

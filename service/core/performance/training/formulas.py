@@ -107,16 +107,18 @@ SPEED = (
         "exposed_data_messages_s",
         "moved_s - data_overlap_ratio * min(moved_s,"
         " (1 if zero_stage == 3 else 2 / 3 / micro_batches)"
-        " * (matrix_products_s + attention_s + elementwise_s + exposed_model_messages_s))",
+        " * (matrix_products_s + attention_s + elementwise_s + exposed_model_messages_s"
+        " + micro_batches / stages * waiting_s))",
         _ZERO,
         "step.exposed_data_messages_s",
-        _WORK
+        _SCHEDULE
+        | _WORK
         | paths(
             "setup.settings.zero_stage",
             "setup.calibration.data_overlap_ratio",
             "step.exposed_model_messages_s",
+            "step.micro_batch.waiting_s",
             moved_s="step.moved_data_messages_s",
-            micro_batches="setup.settings.gradient_accumulation_steps",
         ),
     ),
     Formula(

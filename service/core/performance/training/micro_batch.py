@@ -132,7 +132,7 @@ def micro_batch_time(
     def part(chosen: RankWork) -> StepTime:
         return step_time(chosen, load, accelerator, parallelism, performance)
 
-    lanes = accelerator.vector_lane_count
+    lanes = accelerator.filled_features
     products, attention = part(work.products), part(work.attention)
     recipe = scaling_of(work.matrix_precision, settings.scaling)
     products_s = (

@@ -184,9 +184,9 @@ def training_step(
     bubble_s = pipeline_wait_s(micro.total_s, steps, stages, filling, slowest_ratio)
 
     moved_s = data_messages_s(deployment, settings, state, calibration)
-    hidden_s = calibration.data_overlap_ratio * minimum(
-        moved_s, hideable_ratio(settings) * (compute_s + messages_s)
-    )
+    # They travel while the accelerator waits for the host, too.
+    busy_s = compute_s + messages_s + overhead_s
+    hidden_s = calibration.data_overlap_ratio * minimum(moved_s, hideable_ratio(settings) * busy_s)
     optimizer_s, host_update_s = update_s(deployment, settings, state, host, calibration)
     transfers_s = offloaded_transfers_s(deployment, settings, state, micro_batch, host)
     paged_s = 2.0 * paged_bytes / host.link_bytes_per_s

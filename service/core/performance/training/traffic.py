@@ -131,7 +131,7 @@ def layer_passes(settings: TrainingSettings) -> float:
 
 
 def hideable_ratio(settings: TrainingSettings) -> Number:
-    """Share of a step's computation that runs while there is something to send [-].
+    """Share of a step's work, waits for the host among it, during which there is something to send.
 
     Gathered weights travel all the time, gradients only during the last backward pass.
     """

@@ -123,7 +123,8 @@ def training_work(
     architecture, precision, parallelism, settings
         What is trained, and how.
     lanes
-        Lanes of a vector, to whose multiples features of products are filled up [-].
+        Lanes of a vector or rows of a matrix unit, to whose multiples features of products are
+        filled up [-].
 
     References
     ----------
@@ -200,12 +201,12 @@ def training_work(
 
 
 def by_lanes(lanes: Number | None, found: Callable[[float | None], Number]) -> Number:
-    """A figure that differs with the lanes of vectors, for each accelerator of a stack.
+    """A figure that differs with the lanes that are filled up, for each accelerator of a stack.
 
     Parameters
     ----------
     lanes
-        As of :class:`~service.core.deployment.Accelerator`; in stacks NaN where nobody says.
+        ``filled_features`` of an accelerator; in stacks NaN where nobody says.
     found
         The figure with so many lanes.
     """

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -353,6 +354,28 @@ def test_messages_hide_behind_computation_as_far_as_they_can():
     assert seen.hidden_tensor_messages_s == pytest.approx(seen.exposed_model_messages_s / 3)
 
 
+@pytest.mark.parametrize("overlap", [0.0, 0.6, 1.0])
+def test_longer_sequences_never_make_a_step_shorter(overlap):
+    # Short ones wait for the host, which issues as many kernels for them; messages hide behind that
+    # wait as behind the computation that takes its place.
+    slow = replace(USUAL.performance.engine, layer_s=2e-3, launch_bound=True)
+    calibration = replace(
+        USUAL,
+        data_overlap_ratio=overlap,
+        performance=replace(USUAL.performance, engine=slow),
+    )
+    times = [
+        step(
+            TrainingSettings(zero_stage=3),
+            Parallelism(data=64),
+            MicroBatch(1, tokens),
+            calibration,
+        ).step_s
+        for tokens in (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+    ]
+    assert all(longer >= shorter * (1 - 1e-9) for shorter, longer in pairwise(times))
+
+
 def test_gradients_hide_behind_the_last_backward_pass_only():
     layout, overlapping = Parallelism(tensor=8, data=4), replace(USUAL, data_overlap_ratio=1.0)
     once = step(parallelism=layout, calibration=overlapping)
@@ -487,6 +510,50 @@ def test_accumulation_spreads_the_update_over_more_tokens():
     one, many = step(), step(TrainingSettings(gradient_accumulation_steps=16))
     assert many.tokens_per_step == 16 * one.tokens_per_step
     assert many.tokens_per_s > one.tokens_per_s
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Parallelism(tensor=8),
+        Parallelism(tensor=4, data=2),
+        Parallelism(tensor=8, pipeline=4),
+        Parallelism(tensor=4, context=2),
+        Parallelism(data=16),
+    ],
+)
+def test_work_is_the_same_however_it_is_divided(layout):
+    # Eight ranks or thirty-two, a token takes the operations of the whole model.
+    settings = TrainingSettings(gradient_accumulation_steps=8, sequence_parallel=True)
+    divided = step(settings, layout, MicroBatch(2, 4096))
+    whole = step(TrainingSettings(), Parallelism(), MicroBatch(1, 4096))
+
+    def of_a_token(one: TrainingStep, accelerators: int) -> float:
+        return one.model_flops * accelerators / one.tokens_per_step
+
+    assert of_a_token(divided, layout.accelerator_count) == pytest.approx(
+        of_a_token(whole, 1), rel=1e-6
+    )
+    assert divided.mfu_ratio <= divided.hfu_ratio < 1.0
+
+
+def test_more_sequences_at_once_are_never_slower_for_each_token():
+    # Fewer tiles that are half empty, launches and sums of gradients for the same tokens.
+    for settings in (TrainingSettings(), TrainingSettings(zero_stage=3)):
+        speeds = [
+            step(settings, Parallelism(data=8), MicroBatch(sequences, 1024)).tokens_per_s
+            for sequences in (1, 2, 4, 8, 16, 64)
+        ]
+        assert speeds == sorted(speeds)
+
+
+def test_more_replicas_wait_longer_for_each_other_but_do_the_same_work():
+    # Where nothing is divided among them: a smaller update for each is what they gain otherwise.
+    speeds = [
+        step(TrainingSettings(), Parallelism(tensor=8, data=replicas)).tokens_per_s_per_accelerator
+        for replicas in (1, 2, 4, 16, 64, 1024)
+    ]
+    assert all(fewer >= more * (1 - 1e-9) for fewer, more in pairwise(speeds))
 
 
 def test_parts_add_up_to_the_step():

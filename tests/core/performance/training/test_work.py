@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from service.core.architecture.config import parse_config
@@ -36,6 +37,29 @@ def test_heads_of_half_the_lanes_take_twice_the_time_and_count_the_same_operatio
     assert laned.matrix_products_s == pytest.approx(narrow.matrix_products_s, rel=1e-3)
     assert laned.model_flops == narrow.model_flops
     assert step(WIDE_HEADS, LANED).attention_s == step(WIDE_HEADS, H100).attention_s
+
+
+def test_heads_fill_a_part_of_a_wide_matrix_unit():
+    # Of 256 rows of a systolic array, heads of 128 use half and heads of 64 a quarter; of products
+    # only the narrow ones of a rank's keys and values leave some of it idle.
+    arrays = replace(LANED, matrix_unit_width=256.0)
+    for heads, idle in ((WIDE_HEADS, 2), (NARROW_HEADS, 4)):
+        plain, arrayed = step(heads, H100), step(heads, arrays)
+        assert arrayed.attention_s == pytest.approx(idle * plain.attention_s, rel=1e-3)
+        assert 1.0 < arrayed.matrix_products_s / plain.matrix_products_s < 1.03
+        assert arrayed.model_flops == plain.model_flops
+
+
+def test_the_wider_of_vectors_and_matrix_units_is_filled_and_nothing_where_nobody_says():
+    assert H100.filled_features is None
+    assert replace(H100, matrix_unit_width=256.0).filled_features == 256.0
+    assert replace(LANED, matrix_unit_width=64.0).filled_features == 128.0
+    stacked = replace(
+        H100,
+        vector_lane_count=np.array([np.nan, 128.0, 128.0]),
+        matrix_unit_width=np.array([np.nan, np.nan, 256.0]),
+    )
+    np.testing.assert_array_equal(stacked.filled_features, [np.nan, 128.0, 256.0])
 
 
 def test_features_of_products_are_filled_up_to_whole_vectors():
