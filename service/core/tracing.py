@@ -35,7 +35,7 @@ class Place(int):
 
 
 #: Longer code takes long to make: searches within an estimate are repeated as they are.
-_MOST_EXPRESSIONS = 10_000
+_MOST_EXPRESSIONS = 12_000
 
 #: What stands in a text for an expression whose words come there.
 MARKED = "\ue000(\\d+)\ue001"

@@ -30,7 +30,8 @@ class SteadyState:
     ``prompts_per_step`` are met by a decoding sequence as far as they are others', a share
     ``others_ratio``; ``fuller_s`` is what its steps take beyond that. A share ``busy_ratio`` of
     prompts meet decoding sequences; ``together_prompts`` are computed in one step, and
-    ``queued_prompts`` before an arriving one.
+    ``queued_prompts`` before an arriving one. Where lengths differ, prompts take ``varied_s`` more
+    on average than one of mean length.
     """
 
     decode: StepTime
@@ -49,6 +50,7 @@ class SteadyState:
     prompts_per_step: Number = 0.0
     fuller_s: Number = 0.0
     queued_prompts: Number = 0.0
+    varied_s: Number = 0.0
 
 
 def closed_loop(

@@ -32,6 +32,7 @@ _STATE = paths(
     "latency.state.others_ratio",
     "latency.state.prompts_per_step",
     "latency.state.queued_prompts",
+    "latency.state.varied_s",
     "latency.state.fuller_s",
 )
 _BURST = paths(
@@ -134,11 +135,12 @@ LATENCY = (
         f"(1 - busy_ratio) * ((1 + (prefill_chunks - 1) / {_AT_WORK}) * prefill_step_s"
         " + (together_prompts - 1) * added_s)"
         f" + busy_ratio * ((1 + (steps - 1) / {_AT_WORK}) * base_s"
-        f" + (1 + (chunks - 1) / {_AT_WORK}) / chunks * together_prompts * added_s)",
+        f" + (1 + (chunks - 1) / {_AT_WORK}) / chunks * together_prompts * added_s)"
+        " + varied_s",
         _CHUNKED,
         "latency.ttft_parts_s.own_prompt",
         _of(_MIX, "base_s", "added_s", "chunks", "steps", "stages_at_work")
-        | _of(_STATE, "busy_ratio", "together_prompts")
+        | _of(_STATE, "busy_ratio", "together_prompts", "varied_s")
         | paths(
             prefill_step_s="latency.state.prefill.total_s",
             prefill_chunks="latency.state.chunks",

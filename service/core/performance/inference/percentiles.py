@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from service.core.deployment import LengthSpread
 from service.core.elementwise import Number, hypot, maximum
 
+#: Below this a variance is none [s²].
+_NONE = 1e-24
+
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
@@ -26,16 +29,34 @@ class TimesOfUsers:
     e2e_s: Percentiles
 
 
-def added(excesses: tuple[Number, ...], name: str) -> Number:
-    """Excesses over the mean: medians add up, those above add in quadrature."""
+def added(excesses: tuple[tuple[Number, Number], ...], name: str) -> Number:
+    """Excess of a percentile of a sum over its mean, by those of its independent parts.
+
+    Those above the median add in quadrature, as standard deviations do. A median lies below its
+    mean by ``κ₃ / (6 κ₂)`` to first order; as cumulants add, that of a sum is the mean of its
+    parts', weighed by their variances.
+
+    Parameters
+    ----------
+    excesses
+        Of each part, its percentile less its mean, and its variance.
+    name
+        The percentile.
+
+    References
+    ----------
+    Cornish and Fisher, 1938, https://doi.org/10.2307/1400905.
+    """
     total: Number = 0.0
-    if name == "p50":
-        for excess in excesses:
-            total = total + excess
+    if name != "p50":
+        for excess, _ in excesses:
+            total = hypot(total, maximum(excess, 0.0))
         return total
-    for excess in excesses:
-        total = hypot(total, maximum(excess, 0.0))
-    return total
+    whole: Number = 0.0
+    for excess, variance in excesses:
+        total = total + excess * variance
+        whole = whole + variance
+    return total / maximum(whole, _NONE)
 
 
 def ratio_of(spread: LengthSpread, name: str) -> Number:

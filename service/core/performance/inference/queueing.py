@@ -36,6 +36,12 @@ class Queue:
         """Mean over all requests [s]."""
         return self.waiting_ratio * self.tail_s
 
+    @property
+    def variance(self) -> Number:
+        """Variance over all requests [s²]."""
+        ratio = self.waiting_ratio
+        return ratio * (2.0 - ratio) * self.tail_s * self.tail_s
+
     def wait_percentile_s(self, share: float) -> Number:
         """Waiting time that a ``share`` of requests does not exceed [s]."""
         beyond = maximum(self.waiting_ratio, _NONE) / (1.0 - share)
@@ -121,7 +127,7 @@ def slot_queue(
     return Queue(waiting, exponential_s * factor)
 
 
-def gamma_quantile(mean: Number, variance: Number, z: float) -> Number:
+def gamma_quantile(mean: Number, variance: Number, z: Number) -> Number:
     """Quantile of a gamma distribution by its mean and variance.
 
     References
@@ -133,6 +139,39 @@ def gamma_quantile(mean: Number, variance: Number, z: float) -> Number:
     shape = maximum(shape, 0.1)
     root = maximum(1.0 - 1.0 / (9.0 * shape) + z / (3.0 * sqrt(shape)), 0.0)
     return mean * root**3
+
+
+def rare_quantile(ratio: Number, mean: Number, variance: Number, share: float) -> Number:
+    """Quantile of what only a ``ratio`` of requests meets, as a gamma distribution among those.
+
+    Parameters
+    ----------
+    ratio
+        Share of requests that meet any of it, above zero [-].
+    mean, variance
+        Over all requests, those that meet none included.
+    share
+        Of requests that do not exceed it [-].
+    """
+    ratio = maximum(ratio, _NONE)
+    beyond = (1.0 - share) / ratio
+    among = mean / ratio
+    among_variance = maximum((variance + mean * mean) / ratio - among * among, 0.0)
+    found = gamma_quantile(among, among_variance, _normal_quantile(minimum(beyond, 1.0)))
+    return where(beyond >= 1.0, 0.0, found)
+
+
+def _normal_quantile(beyond: Number) -> Number:
+    """Standard normal quantile that a share ``beyond`` exceeds, within 0.003.
+
+    References
+    ----------
+    Hastings, Approximations for Digital Computers, 1955, sheet 67.
+    """
+    tail = maximum(minimum(beyond, 1.0 - beyond), _NONE)
+    t = sqrt(-2.0 * log(tail))
+    found = t - (2.30753 + 0.27061 * t) / (1.0 + 0.99229 * t + 0.04481 * t * t)
+    return where(beyond <= 0.5, found, -found)
 
 
 def _beyond(mean: Number, variance: Number, count: Number) -> tuple[Number, Number]:
