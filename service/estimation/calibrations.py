@@ -33,15 +33,21 @@ from service.core.performance.calibration import (
     hardware_efficiency,
     power_model,
 )
-from service.core.performance.release_kernels import (
+from service.core.performance.native_kernels import (
     attends_on_vectors,
+    converting_operations,
+    loops_experts,
+    multiplies_integers,
+    reaches_matrix_units,
+    replayed_accelerators,
+    warp_ratio,
+    widening_operations,
+)
+from service.core.performance.release_kernels import (
     batched_experts,
     is_weight_only,
     loaded_reads,
-    loops_experts,
-    multiplies_integers,
     prompt_layer_kernel_count,
-    replayed_accelerators,
     rereads_heads,
     stepwise_states,
     unrouted_below_bits,
@@ -205,6 +211,10 @@ def _calibration(
     figures["multiplies_integers"] = exact(multiplies_integers(like, family, backend))
     figures["loops_experts"] = exact(loops_experts(like, family, backend))
     figures["replayed_accelerators"] = exact(replayed_accelerators(like, family, backend))
+    figures["reaches_matrix_units"] = exact(reaches_matrix_units(like, family, backend))
+    figures["widening_operations"] = exact(widening_operations(like, family, backend))
+    figures["warp_ratio"] = exact(warp_ratio(like, family, backend))
+    figures["converting_operations"] = exact(converting_operations(family))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
     figures["weight_only"] = exact(is_weight_only(like))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))

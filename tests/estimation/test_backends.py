@@ -146,3 +146,49 @@ def test_vulkan_is_no_faster_than_the_interface_of_the_maker(packaged_snapshot, 
     if accelerator != "nvidia-h100-sxm-80gb":
         assert vulkan[0] > 0.95 * cuda[0]
     assert vulkan[1] > 0.9 * cuda[1]
+
+
+#: What prompts by Vulkan may take at most, and at least, of the time that they take by the
+#: interface of the hardware's maker: the same matrix units, driven by simpler kernels.
+SAME_UNITS = (0.7, 2.0)
+#: The same where Vulkan has vectors alone, and the maker's interface matrix units.
+VECTORS = (1.2, 12.0)
+#: Neither has matrix units.
+NEITHER = (0.8, 1.7)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "native", "within"),
+    [
+        ("nvidia-v100-sxm-32gb", "cuda", VECTORS),
+        ("amd-mi100-32gb", "hip", VECTORS),
+        ("amd-mi300x-192gb", "hip", VECTORS),
+        ("intel-arc-a770-16gb", "sycl", VECTORS),
+        ("nvidia-gtx-1080-ti-11gb", "cuda", NEITHER),
+        ("nvidia-p100-pcie-16gb", "cuda", NEITHER),
+        ("amd-mi50-32gb", "hip", NEITHER),
+        ("amd-rx-6900-xt-16gb", "hip", NEITHER),
+        ("nvidia-t4-16gb", "cuda", SAME_UNITS),
+        ("nvidia-rtx-2080-ti-11gb", "cuda", SAME_UNITS),
+        ("nvidia-a100-sxm-80gb", "cuda", SAME_UNITS),
+        ("nvidia-rtx-3090-24gb", "cuda", SAME_UNITS),
+        ("nvidia-rtx-4090-24gb", "cuda", SAME_UNITS),
+        ("nvidia-l40s-48gb", "cuda", SAME_UNITS),
+        ("nvidia-h100-sxm-80gb", "cuda", SAME_UNITS),
+        ("nvidia-b200-sxm-180gb", "cuda", SAME_UNITS),
+        ("nvidia-rtx-5090-32gb", "cuda", SAME_UNITS),
+        ("amd-rx-7900-xtx-24gb", "hip", SAME_UNITS),
+        (STRIX_HALO, "hip", SAME_UNITS),
+        ("amd-rx-9070-xt-16gb", "hip", SAME_UNITS),
+        ("intel-arc-b580-12gb", "sycl", SAME_UNITS),
+    ],
+)
+def test_prompts_by_vulkan_are_plausible_beside_the_makers_interface(
+    packaged_snapshot, accelerator, native, within
+):
+    def prompt_s(backend):
+        asked = {"backend": backend, "flash_attention": False}
+        return times_of(packaged_snapshot, accelerator=accelerator, **asked)[0]
+
+    least, most = within
+    assert least < prompt_s("vulkan") / prompt_s(native) < most

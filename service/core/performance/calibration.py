@@ -132,7 +132,11 @@ class EngineOverhead:
     ``multiplies_integers`` quantises activations to meet weights in few bits as integers of 8. On
     up to ``replayed_accelerators`` a step with one token is a graph, in which a layer takes
     ``replayed_ratio`` of what an accelerator server takes to issue its kernels. One that
-    ``schedules_ahead`` spends ``step_s`` and ``sequence_s`` beside the accelerator.
+    ``schedules_ahead`` spends ``step_s`` and ``sequence_s`` beside the accelerator. One that does
+    not ``reaches_matrix_units`` multiplies by vectors. Where ``widening_operations`` of 32-bit lanes
+    are known that widen a weight for a row, they stand in for ``dequantised_ratio``; the products
+    of weights in few bits reach ``warp_ratio`` of the rate of others, and converting the sum of a
+    block of integers takes ``converting_operations``.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -184,6 +188,10 @@ class EngineOverhead:
     multiplies_integers: bool = field(default=False, metadata=ALIKE)
     replayed_accelerators: float = field(default=0.0, metadata=ALIKE)
     replayed_ratio: float = field(default=1.0, metadata=FIGURE)
+    reaches_matrix_units: bool = field(default=True, metadata=ALIKE)
+    widening_operations: float = field(default=0.0, metadata=ALIKE)
+    warp_ratio: float = field(default=1.0, metadata=ALIKE)
+    converting_operations: float = field(default=2.0, metadata=ALIKE)
 
     @property
     def waited_ratio(self) -> Number:

@@ -32,7 +32,7 @@ from service.core.performance.issued import (
     narrow_expert_layers,
     replays,
 )
-from service.core.performance.kernels import engine_precision, peak_flops_per_s
+from service.core.performance.kernels import driven, engine_precision, peak_flops_per_s
 from service.core.performance.messages import token_message
 from service.core.performance.products import (
     ExpertProducts,
@@ -306,6 +306,7 @@ def _rank_steps(
     eager: bool,
 ) -> RankSteps:
     hardware, engine = calibration.hardware, calibration.engine
+    accelerator = driven(accelerator, engine)
     sizes = work_sizes(work.products, work.activation_bytes * engine.result_ratio)
     experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
     on_host = bool(experts) and calibration.host is not None
