@@ -114,17 +114,17 @@ class EngineOverhead:
     more, zero if never. With ``whole_expert_tiles`` products of experts fill tiles alone. Routed
     experts whose weights have fewer than ``unrouted_below_bits`` each multiply all tokens. Choosing
     a token moves ``sampled_bytes`` for each entry of the vocabulary, and ``sampling_ratio`` of that
-    with a release that sorts none. The server's own process takes
-    ``told_s`` to tell a token, beside all else: no step ends sooner than its tokens are told. By
-    the backend in use a layer takes ``backend_layer_ratio`` of what it takes by the interface of
-    the hardware's maker. A weight in super-blocks takes ``unpacking_operations`` [-]; 0 where
-    nobody knows. Weights of up to ``loaded_bits`` are read by loads that multiprocessors of
-    ``loading_lane_count`` each have few of under way: ``cycle_read_bytes`` in a cycle, 0 where
-    nobody knows. Fused attention that is ``vector_attention`` has no matrix units, and reaches
-    ``vector_attention_ratio`` of their peak. Where an engine ``loops_experts`` of a prompt, each
-    product of one takes ``prompt_product_s``; else all are one kernel. A server that answers
-    requests in the engine's own process adds ``served_s`` to each step; a script that hands them
-    over has none. What a step computes is handed to the other ranks of tensor parallelism in
+    with a release that sorts none. The server's own process takes ``told_s`` to tell a token,
+    beside all else: no step ends sooner than its tokens are told. By the backend in use a layer
+    takes ``backend_layer_ratio`` of what it takes by the interface of the hardware's maker. A
+    weight in super-blocks takes ``unpacking_operations`` [-]; 0 where nobody knows. Weights of up
+    to ``loaded_bits`` are read by loads that multiprocessors of ``loading_lane_count`` each have
+    few of under way: ``cycle_read_bytes`` in a cycle, 0 where nobody knows. Fused attention that is
+    ``vector_attention`` has no matrix units: it computes all that a mask takes away, at
+    ``vector_attention_ratio`` of the peak of lanes of 32 bit. Where an engine ``loops_experts`` of
+    a prompt, each product of one takes ``prompt_product_s``; else all are one kernel. A server that
+    answers requests in the engine's own process adds ``served_s`` to each step; a script that hands
+    them over has none. What a step computes is handed to the other ranks of tensor parallelism in
     ``ranks_s`` each, and a step with prompts starts by another program or path in ``prompts_s``.
     Decoding attends to ``bucket_ratio`` times as many tokens as there are. All experts of
     ``batched_expert_models`` multiply all tokens in one product each, where weights have 16 bits;
@@ -133,10 +133,10 @@ class EngineOverhead:
     up to ``replayed_accelerators`` a step with one token is a graph, in which a layer takes
     ``replayed_ratio`` of what an accelerator server takes to issue its kernels. One that
     ``schedules_ahead`` spends ``step_s`` and ``sequence_s`` beside the accelerator. One that does
-    not ``reaches_matrix_units`` multiplies by vectors. Where ``widening_operations`` of 32-bit lanes
-    are known that widen a weight for a row, they stand in for ``dequantised_ratio``; the products
-    of weights in few bits reach ``warp_ratio`` of the rate of others, and converting the sum of a
-    block of integers takes ``converting_operations``.
+    not ``reaches_matrix_units`` multiplies by vectors. Where ``widening_operations`` of lanes of 32
+    bit are known that widen a weight for a row, they stand in for ``dequantised_ratio``. Products
+    of weights in few bits reach ``warp_ratio`` of the rate of others; to convert the sum of a block
+    of integers takes ``converting_operations``.
     """
 
     step_s: float = field(metadata=FIGURE)
