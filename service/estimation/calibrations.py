@@ -71,8 +71,8 @@ from service.estimation.levels import (
     held,
     host_keys,
     inference_link_of,
+    kernels_release,
     log_sigma,
-    of_newest,
     power_keys,
     speed_keys,
     spread_names,
@@ -201,7 +201,7 @@ def _calibration(
     runtime = runtime_memory(snapshot)
     figures |= {name: exact(getattr(runtime.of(release), name)) for name in RUNTIME_FACTS}
     # An engine without figures of its own has the kernels of those whose figures it takes.
-    like = of_newest("speed/engines", keys, snapshot).get("generation", release)
+    like = kernels_release("speed/engines", release, keys, snapshot)
     figures["widened_from_rows"] = exact(widened_from_rows(like, family, backend))
     rereads, by_sequence = rereads_heads(like, family)
     figures |= {"rereads_heads": exact(rereads), "rereads_by_sequence": exact(by_sequence)}

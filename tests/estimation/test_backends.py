@@ -94,9 +94,11 @@ def test_prompts_wait_for_the_library_that_multiplies_them(packaged_snapshot):
 
 
 def test_fused_attention_of_hip_needs_matrix_units(packaged_snapshot):
-    plain = times_of(packaged_snapshot, backend="hip", flash_attention=True)[0]
-    fused = times_of(packaged_snapshot, backend="hip-rocwmma", flash_attention=True)[0]
-    assert fused < 0.8 * plain
+    def prompt_s(backend):
+        asked = {"backend": backend, "flash_attention": True, "engine_version": "2025-08"}
+        return times_of(packaged_snapshot, **asked)[0]
+
+    assert prompt_s("hip-rocwmma") < 0.8 * prompt_s("hip")
 
 
 def test_own_ratios_are_those_of_other_interfaces_than_the_makers():
@@ -135,16 +137,17 @@ def test_engines_without_figures_have_the_kernels_of_those_that_they_are_like(pa
     assert studio.estimate.setup.calibration.engine.loading_lane_count == 128.0
 
 
-@pytest.mark.parametrize("accelerator", ["nvidia-rtx-3090-24gb", "nvidia-h100-sxm-80gb"])
+@pytest.mark.parametrize(
+    "accelerator", ["nvidia-rtx-3090-24gb", "nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb"]
+)
 def test_vulkan_is_no_faster_than_the_interface_of_the_maker(packaged_snapshot, accelerator):
     cuda, vulkan = (
         times_of(packaged_snapshot, accelerator=accelerator, backend=one)
         for one in ("cuda", "vulkan")
     )
-    # On an H100 CUDA multiplies prompts as integers, which lanes scale more slowly than its tensor
-    # cores would multiply floats; nobody has measured what Vulkan makes of these.
-    if accelerator != "nvidia-h100-sxm-80gb":
-        assert vulkan[0] > 0.95 * cuda[0]
+    # Integers of CUDA are scaled by lanes, weights of Vulkan widened by them: there are few in
+    # data centres beside matrix units, of which Hopper's are driven by single warps in both.
+    assert vulkan[0] > 0.85 * cuda[0]
     assert vulkan[1] > 0.9 * cuda[1]
 
 
@@ -192,3 +195,18 @@ def test_prompts_by_vulkan_are_plausible_beside_the_makers_interface(
 
     least, most = within
     assert least < prompt_s("vulkan") / prompt_s(native) < most
+
+
+def test_an_engine_like_another_has_the_kernels_of_its_newest_release_in_its_own_day(
+    packaged_snapshot,
+):
+    radeon = {"accelerator": "amd-rx-9070-xt-16gb", "backend": "hip", "flash_attention": True}
+
+    def prompt_s(engine, **asked):
+        return times_of(packaged_snapshot, engine=engine, **radeon, **asked)[0]
+
+    newest = prompt_s("llama.cpp")
+    assert newest == prompt_s("llama.cpp", engine_version="2026-03")
+    # Attention and experts have matrix units since.
+    assert newest < 0.8 * prompt_s("llama.cpp", engine_version="2025-08")
+    assert prompt_s("ollama") == pytest.approx(newest, rel=0.1)

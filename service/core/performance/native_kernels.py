@@ -9,6 +9,8 @@ from service.core.backends import is_of_maker
 from service.core.engines import engine_of_release
 from service.core.performance.release_kernels import TENSOR_CORES
 
+#: Releases of which the same holds but where a table says otherwise.
+_SINCE_2025 = frozenset({"llama.cpp@2025", "llama.cpp@2026"})
 #: Where drivers give Vulkan no matrix units, or none that pay.
 _WITHOUT_COOPERATIVE_MATRICES = (
     *("nvidia-maxwell", "nvidia-pascal", "nvidia-volta"),
@@ -66,7 +68,8 @@ VECTOR_ATTENTION = (
         ("amd-",),
         ("hip", "hip-rocblas"),
         "llama.cpp, docs/build.md, 2025: fused attention of HIP has matrix units only where it is "
-        "built with rocWMMA (GGML_HIP_ROCWMMA_FATTN)",
+        "built with rocWMMA (GGML_HIP_ROCWMMA_FATTN); until September the kernel for one query "
+        "stands in (pull request 15927), and matrix units come with fattn-mma-f16.cuh for AMD",
     ),
 )
 
@@ -74,21 +77,28 @@ VECTOR_ATTENTION = (
 #: quantised for them, by blocks of 32, and each block's sum is scaled in 32 bit.
 INTEGER_PRODUCTS = (
     DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
+        _SINCE_2025,
         ("nvidia-pascal", *(name for name in TENSOR_CORES if name != "nvidia-volta")),
         ("cuda",),
         "llama.cpp, ggml_cuda_should_use_mmq, 2025: all quantised types, on tensor cores from "
         "Turing on, by __dp4a on Pascal; Volta leaves 64 rows and more to cuBLAS",
     ),
     DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
+        _SINCE_2025,
         ("amd-gcn", "amd-rdna2"),
         ("hip", "hip-rocblas", "hip-rocwmma"),
         "llama.cpp, ggml_cuda_should_use_mmq, 2025: dot products of four bytes where there are no "
         "matrix units",
     ),
     DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
+        frozenset({"llama.cpp@2026"}),
+        ("amd-rdna3", "amd-rdna4"),
+        ("hip", "hip-rocblas", "hip-rocwmma"),
+        "llama.cpp, pull requests 17156 and 17576, November and December 2025: matrix units of "
+        "RDNA 4 and 3 multiply quantised types as integers",
+    ),
+    DrivenKernels(
+        _SINCE_2025,
         _WITHOUT_COOPERATIVE_MATRICES,
         ("vulkan", "vulkan-amdvlk"),
         "llama.cpp, pull request 12135, 2025: dot products of four bytes where the driver has them "
@@ -106,7 +116,7 @@ VECTOR_UNITS = (
         "cooperative matrices",
     ),
     DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
+        _SINCE_2025,
         _WITHOUT_COOPERATIVE_MATRICES,
         ("vulkan", "vulkan-amdvlk"),
         "llama.cpp, pull requests 10597 and 14001, 2024-2025: drivers have cooperative matrices on "
@@ -117,7 +127,7 @@ VECTOR_UNITS = (
 #: Where kernels widen weights in few bits on their way into matrix units, one by one for each tile.
 TILED_WIDENING = (
     DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
+        _SINCE_2025,
         tuple(name for name in TENSOR_CORES if name != "nvidia-volta"),
         ("vulkan",),
         "llama.cpp, dequant_funcs_cm2.comp and ggml_vk_load_shaders, 2025: a function decodes each "
@@ -132,7 +142,7 @@ _WIDENING_ROWS = 256.0
 #: Where weights in few bits are multiplied by instructions of one warp, although others are faster.
 WARP_PRODUCTS = (
     DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
+        _SINCE_2025,
         ("nvidia-hopper",),
         ("cuda", "vulkan"),
         "llama.cpp, ggml-cuda/mma.cuh, 2025: mma.sync; Vulkan has no others",
@@ -158,7 +168,7 @@ REPLAYED_ALONE = (
         "where there is one accelerator, and none of experts",
     ),
     DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
+        _SINCE_2025,
         _GRAPHS,
         ("cuda",),
         "llama.cpp, ggml_backend_cuda_graph_compute, 2025: graphs of batches of one, on Ampere and "
@@ -166,7 +176,7 @@ REPLAYED_ALONE = (
     ),
 )
 #: Of these, where it may be several accelerators with some layers each.
-REPLAYED_DIVIDED = frozenset({"llama.cpp@2025"})
+REPLAYED_DIVIDED = _SINCE_2025
 #: Operations of 32-bit lanes that scale a block's sum in such a product, beside its conversion: a
 #: multiplication by one scale, and one that adds (llama.cpp, mmq.cuh, vec_dot_q8_0_q8_1_mma, 2025).
 SCALING_OPERATIONS = 2.0

@@ -50,7 +50,7 @@ WHOLE_DEQUANTISATIONS = (
         interface="cuda",
     ),
     WholeDequantisation(
-        frozenset({"llama.cpp@2025"}),
+        frozenset({"llama.cpp@2025", "llama.cpp@2026"}),
         ("nvidia-volta",),
         64.0,
         "llama.cpp, ggml_cuda_should_use_mmq, 2025: MMQ_DP4A_MAX_BATCH_SIZE of 64 rows where there "
@@ -63,6 +63,13 @@ WHOLE_DEQUANTISATIONS = (
         64.0,
         "llama.cpp, ggml_cuda_should_use_mmq, 2024-2025: MMQ_DP4A_MAX_BATCH_SIZE of 64 rows on "
         "RDNA 3 and 4 and CDNA, from which hipBLAS multiplies",
+        interface="hip",
+    ),
+    WholeDequantisation(
+        frozenset({"llama.cpp@2026"}),
+        ("amd-cdna",),
+        64.0,
+        "llama.cpp, ggml_cuda_should_use_mmq, December 2025: many rows are left to hipBLAS on CDNA",
         interface="hip",
     ),
     WholeDequantisation(
@@ -158,7 +165,7 @@ LOADED_READS = (
         "single values, which is near the bandwidth of GDDR memory and far below that of HBM",
     ),
     LoadedReads(
-        frozenset({"llama.cpp@2025"}),
+        frozenset({"llama.cpp@2025", "llama.cpp@2026"}),
         _STACKED,
         15.0,
         "llama.cpp, pull request 10318, November 2024: wide loads for 16-bit weights alone",
@@ -237,13 +244,13 @@ PARTS_UNDER_WAY = 4.0
 
 @dataclass(frozen=True, slots=True)
 class PromptKernels:
-    """Kernels that a release issues one by one for a layer of a prompt, on hardware of families.
+    """Kernels that releases issue one by one for a layer of a prompt, on hardware of families.
 
     Those that widen matrices whole come on top. ``families`` are beginnings of their ids, which are
     driven by an ``interface``.
     """
 
-    release: str
+    releases: frozenset[str]
     families: tuple[str, ...]
     kernel_count: float
     source: str
@@ -253,14 +260,14 @@ class PromptKernels:
 #: Where somebody counted them.
 PROMPT_KERNELS = (
     PromptKernels(
-        "llama.cpp@2024",
+        frozenset({"llama.cpp@2024"}),
         ("nvidia-",),
         43.0,
         "llama.cpp, llm_build_llama and ggml-cuda, May 2024: seven products with operands and "
         "results converted, two more of attention, norms, rotations, caches, softmax, activation",
     ),
     PromptKernels(
-        "llama.cpp@2025",
+        frozenset({"llama.cpp@2025", "llama.cpp@2026"}),
         ("nvidia-",),
         33.0,
         "llama.cpp, ggml-cuda, 2025: seven products with operands quantised and sums completed, "
@@ -328,7 +335,7 @@ def prompt_layer_kernel_count(release: str, family: str, backend: str | None = N
     counted = (
         one.kernel_count
         for one in PROMPT_KERNELS
-        if one.release == release
+        if release in one.releases
         and family.startswith(one.families)
         and _drives(one.interface, backend)
     )

@@ -8,13 +8,16 @@ import pytest
 
 from service.core.performance.kernels import driven
 from service.core.performance.native_kernels import (
+    attends_on_vectors,
     converting_operations,
+    loops_experts,
     multiplies_integers,
     reaches_matrix_units,
     warp_ratio,
     widening_operations,
 )
 from service.core.performance.products import product_rates
+from service.core.performance.release_kernels import widened_from_rows
 from service.core.performance.work import MatrixProduct
 from tests.core.deployments import CALIBRATION, H100
 
@@ -57,6 +60,18 @@ def test_vulkan_reaches_matrix_units_where_drivers_have_cooperative_matrices(
 def test_vulkan_multiplies_bytes_in_fours_where_it_has_no_cooperative_matrices(family):
     assert multiplies_integers("llama.cpp@2025", family, "vulkan")
     assert not reaches_matrix_units("llama.cpp@2025", family, "vulkan")
+
+
+@pytest.mark.parametrize("family", ["amd-rdna3", "amd-rdna3.5", "amd-rdna4"])
+def test_hip_takes_matrix_units_of_radeon_for_integers_and_attention_since_the_end_of_2025(family):
+    older, newer = "llama.cpp@2025", "llama.cpp@2026"
+    assert multiplies_integers(newer, family, "hip")
+    assert not multiplies_integers(older, family, "hip")
+    for left_to_others in (attends_on_vectors, widened_from_rows, loops_experts):
+        assert left_to_others(older, family, "hip")
+        assert not left_to_others(newer, family, "hip")
+    # By Vulkan nothing is otherwise.
+    assert not multiplies_integers(newer, family, "vulkan")
 
 
 def test_without_matrix_units_vectors_multiply_halves_in_pairs_and_bytes_in_fours():
