@@ -76,6 +76,7 @@ _KNOWN = (
         "vector_attention",
         "loaded_bits",
         "loading_lane_count",
+        *("reaches_matrix_units", "widening_operations", "warp_ratio", "converting_operations"),
     ),
 )
 #: What a workload may differ in, for rows to be computed at once.

@@ -19,6 +19,11 @@ _NARROWED = (Level("class", 0.25), Level("engine", 0.25), Level("generation", 0.
 _POPULAR = (Level("class", 0.01), Level("engine", 0.01), Level("generation", 0.01))
 _TILES = (Level("class", 0.15), Level("kernels", 0.05))
 _ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
+#: How vectors fare with attention is a matter of how registers and caches of a family suit it:
+#: llama.cpp's kernel for one query takes eight, sums over lanes for each key, and reads keys and
+#: values again for the next eight, at a few per cent of the peak of lanes (fattn-vec, 2025; issue
+#: 10439 and pull request 12032, RDNA 3).
+_VECTORS = (Level("class", 0.05), Level("kernels", 0.15))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
 #: How weights are widened is the engine's: by tiles on the way into products, or whole before them.
 _DEQUANTISED = (Level("class", 0.20), Level("engine", 0.12), Level("generation", 0.08))
@@ -208,7 +213,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     "speed/attention": (
         Term("attention_matrix_ratio", 0.55, 0.005, 0.90, 0.25, _ATTENTION),
         Term("attention_memory_ratio", 0.65, 0.05, 0.97, 0.20, _ATTENTION),
-        Term("vector_attention_ratio", 0.01, 0.001, 0.5, 0.15, _ATTENTION, logarithmic=True),
+        Term("vector_attention_ratio", 0.02, 0.001, 0.5, 0.10, _VECTORS, logarithmic=True),
     ),
     "speed/engines": (
         Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _STEPS, logarithmic=True, usual_of=_STEP_S),

@@ -34,15 +34,21 @@ from service.core.performance.calibration import (
     power_model,
 )
 from service.core.performance.expert_tiles import scaled_tile_rows
-from service.core.performance.release_kernels import (
+from service.core.performance.native_kernels import (
     attends_on_vectors,
+    converting_operations,
+    loops_experts,
+    multiplies_integers,
+    reaches_matrix_units,
+    replayed_accelerators,
+    warp_ratio,
+    widening_operations,
+)
+from service.core.performance.release_kernels import (
     batched_experts,
     is_weight_only,
     loaded_reads,
-    loops_experts,
-    multiplies_integers,
     prompt_layer_kernel_count,
-    replayed_accelerators,
     rereads_heads,
     stepwise_states,
     unrouted_below_bits,
@@ -66,8 +72,8 @@ from service.estimation.levels import (
     held,
     host_keys,
     inference_link_of,
+    kernels_release,
     log_sigma,
-    of_newest,
     power_keys,
     speed_keys,
     spread_names,
@@ -196,7 +202,7 @@ def _calibration(
     runtime = runtime_memory(snapshot)
     figures |= {name: exact(getattr(runtime.of(release), name)) for name in RUNTIME_FACTS}
     # An engine without figures of its own has the kernels of those whose figures it takes.
-    like = of_newest("speed/engines", keys, snapshot).get("generation", release)
+    like = kernels_release("speed/engines", release, keys, snapshot)
     figures["widened_from_rows"] = exact(widened_from_rows(like, family, backend))
     rereads, by_sequence = rereads_heads(like, family)
     figures |= {"rereads_heads": exact(rereads), "rereads_by_sequence": exact(by_sequence)}
@@ -206,6 +212,10 @@ def _calibration(
     figures["multiplies_integers"] = exact(multiplies_integers(like, family, backend))
     figures["loops_experts"] = exact(loops_experts(like, family, backend))
     figures["replayed_accelerators"] = exact(replayed_accelerators(like, family, backend))
+    figures["reaches_matrix_units"] = exact(reaches_matrix_units(like, family, backend))
+    figures["widening_operations"] = exact(widening_operations(like, family, backend))
+    figures["warp_ratio"] = exact(warp_ratio(like, family, backend))
+    figures["converting_operations"] = exact(converting_operations(family))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
     figures["weight_only"] = exact(is_weight_only(like))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))

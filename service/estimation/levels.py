@@ -23,6 +23,7 @@ from service.core.engines import (
     EngineWorkload,
     engine_of_release,
     generation_of_release,
+    release_key,
 )
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact
@@ -302,20 +303,46 @@ def _is_assumed(entry: Entry[Figures]) -> bool:
 
 def of_newest(part: str, keys: Keys, snapshot: CatalogSnapshot) -> Keys:
     """The keys, with the newest generation in its day of what an engine without figures is like."""
-    if "engine" not in keys:
+    like = _newest_like(part, keys, snapshot)
+    if like is None:
         return keys
+    engine, generation = like
+    return {**keys, "generation": snapshot.engines[engine].value.constants_key(generation)}
+
+
+def kernels_release(part: str, release: str, keys: Keys, snapshot: CatalogSnapshot) -> str:
+    """Key of the release whose kernels a release has: its own, or that of what its engine is like.
+
+    Parameters
+    ----------
+    part
+        The part whose figures tell whether the engine has some of its own.
+    release, keys
+        Key of the release, and the keys of its levels.
+    snapshot
+        The catalog.
+    """
+    like = _newest_like(part, keys, snapshot)
+    return release if like is None else release_key(*like)
+
+
+def _newest_like(part: str, keys: Keys, snapshot: CatalogSnapshot) -> tuple[str, str] | None:
+    """What an engine without figures is like, and its newest generation in its day.
+
+    None where it has figures, and where generations tell nothing.
+    """
+    if "engine" not in keys:
+        return None
     for name, _ in kin_of(keys["engine"], snapshot.engines):
         if f"{part}/{name}" in snapshot.calibrations:
-            known = snapshot.engines[name].value
-            generations = known.generations
+            generations = snapshot.engines[name].value.generations
             if name == keys["engine"] or not generations:
-                return keys
+                return None
             of_release = generation_of_release(keys.get("generation", ""))
             until = snapshot.engines[keys["engine"]].value.superseded(of_release)
             begun = [one for one in generations if until is None or one.since < until]
-            newest = (begun or generations[:1])[-1]
-            return {**keys, "generation": known.constants_key(newest.id)}
-    return keys
+            return name, (begun or generations[:1])[-1].id
+    return None
 
 
 def log_sigma(spread: Figures, missing: Iterable[tuple[str, str]]) -> float:

@@ -94,9 +94,11 @@ def test_prompts_wait_for_the_library_that_multiplies_them(packaged_snapshot):
 
 
 def test_fused_attention_of_hip_needs_matrix_units(packaged_snapshot):
-    plain = times_of(packaged_snapshot, backend="hip", flash_attention=True)[0]
-    fused = times_of(packaged_snapshot, backend="hip-rocwmma", flash_attention=True)[0]
-    assert fused < 0.8 * plain
+    def prompt_s(backend):
+        asked = {"backend": backend, "flash_attention": True, "engine_version": "2025-08"}
+        return times_of(packaged_snapshot, **asked)[0]
+
+    assert prompt_s("hip-rocwmma") < 0.8 * prompt_s("hip")
 
 
 def test_own_ratios_are_those_of_other_interfaces_than_the_makers():
@@ -135,14 +137,76 @@ def test_engines_without_figures_have_the_kernels_of_those_that_they_are_like(pa
     assert studio.estimate.setup.calibration.engine.loading_lane_count == 128.0
 
 
-@pytest.mark.parametrize("accelerator", ["nvidia-rtx-3090-24gb", "nvidia-h100-sxm-80gb"])
+@pytest.mark.parametrize(
+    "accelerator", ["nvidia-rtx-3090-24gb", "nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb"]
+)
 def test_vulkan_is_no_faster_than_the_interface_of_the_maker(packaged_snapshot, accelerator):
     cuda, vulkan = (
         times_of(packaged_snapshot, accelerator=accelerator, backend=one)
         for one in ("cuda", "vulkan")
     )
-    # On an H100 CUDA multiplies prompts as integers, which lanes scale more slowly than its tensor
-    # cores would multiply floats; nobody has measured what Vulkan makes of these.
-    if accelerator != "nvidia-h100-sxm-80gb":
-        assert vulkan[0] > 0.95 * cuda[0]
+    # Integers of CUDA are scaled by lanes, weights of Vulkan widened by them: there are few in
+    # data centres beside matrix units, of which Hopper's are driven by single warps in both.
+    assert vulkan[0] > 0.85 * cuda[0]
     assert vulkan[1] > 0.9 * cuda[1]
+
+
+#: What prompts by Vulkan may take at most, and at least, of the time that they take by the
+#: interface of the hardware's maker: the same matrix units, driven by simpler kernels.
+SAME_UNITS = (0.7, 2.0)
+#: The same where Vulkan has vectors alone, and the maker's interface matrix units.
+VECTORS = (1.2, 12.0)
+#: Neither has matrix units.
+NEITHER = (0.8, 1.7)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "native", "within"),
+    [
+        ("nvidia-v100-sxm-32gb", "cuda", VECTORS),
+        ("amd-mi100-32gb", "hip", VECTORS),
+        ("amd-mi300x-192gb", "hip", VECTORS),
+        ("intel-arc-a770-16gb", "sycl", VECTORS),
+        ("nvidia-gtx-1080-ti-11gb", "cuda", NEITHER),
+        ("nvidia-p100-pcie-16gb", "cuda", NEITHER),
+        ("amd-mi50-32gb", "hip", NEITHER),
+        ("amd-rx-6900-xt-16gb", "hip", NEITHER),
+        ("nvidia-t4-16gb", "cuda", SAME_UNITS),
+        ("nvidia-rtx-2080-ti-11gb", "cuda", SAME_UNITS),
+        ("nvidia-a100-sxm-80gb", "cuda", SAME_UNITS),
+        ("nvidia-rtx-3090-24gb", "cuda", SAME_UNITS),
+        ("nvidia-rtx-4090-24gb", "cuda", SAME_UNITS),
+        ("nvidia-l40s-48gb", "cuda", SAME_UNITS),
+        ("nvidia-h100-sxm-80gb", "cuda", SAME_UNITS),
+        ("nvidia-b200-sxm-180gb", "cuda", SAME_UNITS),
+        ("nvidia-rtx-5090-32gb", "cuda", SAME_UNITS),
+        ("amd-rx-7900-xtx-24gb", "hip", SAME_UNITS),
+        (STRIX_HALO, "hip", SAME_UNITS),
+        ("amd-rx-9070-xt-16gb", "hip", SAME_UNITS),
+        ("intel-arc-b580-12gb", "sycl", SAME_UNITS),
+    ],
+)
+def test_prompts_by_vulkan_are_plausible_beside_the_makers_interface(
+    packaged_snapshot, accelerator, native, within
+):
+    def prompt_s(backend):
+        asked = {"backend": backend, "flash_attention": False}
+        return times_of(packaged_snapshot, accelerator=accelerator, **asked)[0]
+
+    least, most = within
+    assert least < prompt_s("vulkan") / prompt_s(native) < most
+
+
+def test_an_engine_like_another_has_the_kernels_of_its_newest_release_in_its_own_day(
+    packaged_snapshot,
+):
+    radeon = {"accelerator": "amd-rx-9070-xt-16gb", "backend": "hip", "flash_attention": True}
+
+    def prompt_s(engine, **asked):
+        return times_of(packaged_snapshot, engine=engine, **radeon, **asked)[0]
+
+    newest = prompt_s("llama.cpp")
+    assert newest == prompt_s("llama.cpp", engine_version="2026-03")
+    # Attention and experts have matrix units since.
+    assert newest < 0.8 * prompt_s("llama.cpp", engine_version="2025-08")
+    assert prompt_s("ollama") == pytest.approx(newest, rel=0.1)

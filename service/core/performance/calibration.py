@@ -167,7 +167,8 @@ class EngineOverhead:
     vector_attention: bool = field(default=False, metadata=ALIKE)
     """Whether fused attention computes without matrix units."""
     vector_attention_ratio: float = field(default=1.0, metadata=FIGURE)
-    """Share of the matrix units' peak that ``vector_attention`` reaches [-]."""
+    """Share of the peak of 32-bit lanes that ``vector_attention`` reaches, for masked pairs as
+    well [-]."""
     regrows_cache: bool = field(default=False, metadata=ALIKE)
     """Whether each step copies the cache into a longer one."""
     repeats_heads: bool = field(default=False, metadata=ALIKE)
@@ -206,6 +207,15 @@ class EngineOverhead:
     """Lanes of a multiprocessor of hardware whose lanes have few loads under way."""
     cycle_read_bytes: float = field(default=0.0, metadata=FIGURE)
     """What such a multiprocessor reads in a cycle; 0: unknown [B]."""
+    reaches_matrix_units: bool = field(default=True, metadata=ALIKE)
+    """Whether products are multiplied on matrix units, where there are any, or on vector units."""
+    widening_operations: float = field(default=0.0, metadata=ALIKE)
+    """Operations of 32-bit lanes that widen a weight for a row, in place of
+    ``dequantised_ratio``; 0: unknown [-]."""
+    warp_ratio: float = field(default=1.0, metadata=ALIKE)
+    """Rate of products of weights in few bits over that of others [-]."""
+    converting_operations: float = field(default=2.0, metadata=ALIKE)
+    """Operations that convert the sum of a block of integers [-]."""
 
     # Experts
 

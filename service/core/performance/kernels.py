@@ -8,12 +8,12 @@ weights first; an engine of its own kernels widens all it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from types import MappingProxyType
 
 from service.core.deployment import Accelerator, Precision
-from service.core.elementwise import Number
+from service.core.elementwise import Number, minimum
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.calibration import EngineOverhead
 
@@ -118,6 +118,31 @@ def multiplied_precision(accelerator: Accelerator, matrix_precision: str) -> str
         ):
             return kernel.operands
     raise ValueError(f"no peak known for {matrix_precision} or wider on {accelerator.id}")
+
+
+#: What vectors multiply in a lane of 32 bit at once, where hardware has instructions for it.
+_PACKED = {"fp16": 2.0, "int8": 4.0, "fp32": 1.0}
+
+
+def driven(accelerator: Accelerator, engine: EngineOverhead) -> Accelerator:
+    """An accelerator as an engine drives it: without matrix units where these are not reached.
+
+    Vectors then multiply halves in pairs and bytes in fours, as far as the accelerator does.
+
+    References
+    ----------
+    NVIDIA, CUDA C++ Programming Guide, 2025, arithmetic throughput; AMD, Vega 7nm ISA, 2020 (dot
+    products of bytes).
+    """
+    peaks = accelerator.peak_flops_per_s
+    if engine.reaches_matrix_units or "fp32" not in peaks:
+        return accelerator
+    known = {
+        name: minimum(peaks[name], ratio * peaks["fp32"])
+        for name, ratio in _PACKED.items()
+        if name in peaks
+    }
+    return replace(accelerator, peak_flops_per_s=known)
 
 
 def sums_at_half_rate(accelerator: Accelerator) -> bool:

@@ -15,7 +15,7 @@ from service.core.performance.calibration import EngineOverhead, PerformanceCali
 from service.core.performance.expert_tiles import limited_by_scaling, tiled_rows
 from service.core.performance.host_experts import HostProcessors
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
-from service.core.performance.release_kernels import (
+from service.core.performance.native_kernels import (
     SCALED_BLOCK_FLOPS,
     SCALING_OPERATIONS,
     SUPER_SCALING_OPERATIONS,
@@ -283,18 +283,19 @@ def product_rates(
     integers = _as_integers(item, accelerator, calibration.engine)
     asked = "int8" if integers else engine_precision(item.matrix_precision, calibration.engine)
     peak, bits = peak_flops_per_s(accelerator, asked)
-    rate = peak * hardware.matrix_ratio[bits]
+    narrow = item.weight_bits < 16.0
+    rate = peak * hardware.matrix_ratio[bits] * (calibration.engine.warp_ratio if narrow else 1.0)
     power_w, per_joule = accelerator.thermal_design_power_w, hardware.matrix_flops_per_joule
     # A plain infinity limits none of the configurations, so that nothing need be computed.
     if power_w is not None and not (isinstance(per_joule, float) and per_joule == inf):
         # Clocks fall gradually towards what the power allows.
         rate = _slowed(rate, power_w * accelerator.clock_ratio * per_joule * (16.0 / bits))
     if integers:
-        rate = _scaled(rate, item, accelerator, hardware.matrix_ratio[32])
+        rate = _scaled(rate, item, accelerator, calibration)
     elif item.weight_bits < bits and not widened_whole(item, calibration.engine):
-        rate = rate * hardware.dequantised_ratio
+        rate = _widened(rate, accelerator, calibration)
     reached = hardware.memory_ratio
-    if item.weight_bits < 16.0:
+    if narrow:
         reached = reached * calibration.engine.packed_memory_ratio
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(reached)
     if item.super_blocks and item.weight_bits < 16.0:
@@ -320,20 +321,45 @@ def _as_integers(item: MatrixProduct, accelerator: Accelerator, engine: EngineOv
 
 
 def _scaled(
-    flops_per_s: Number, item: MatrixProduct, accelerator: Accelerator, reached_ratio: Number
+    flops_per_s: Number,
+    item: MatrixProduct,
+    accelerator: Accelerator,
+    calibration: PerformanceCalibration,
 ) -> Number:
     """FLOP/s of products of integers whose blocks' sums are scaled in 32 bit.
 
     Each waits for its sum, and multiprocessors have too few warps to do others' products beside
     (llama.cpp, mmq.cuh, 2025: one block of 256 threads a multiprocessor).
     """
+    operations = SUPER_SCALING_OPERATIONS if item.super_blocks else SCALING_OPERATIONS
+    operations += calibration.engine.converting_operations
+    return _beside_lanes(flops_per_s, SCALED_BLOCK_FLOPS / operations, accelerator, calibration)
+
+
+def _widened(
+    flops_per_s: Number, accelerator: Accelerator, calibration: PerformanceCalibration
+) -> Number:
+    """FLOP/s of products whose weights are widened by tiles on their way into matrix units."""
+    operations = calibration.engine.widening_operations
+    if not operations:
+        return flops_per_s * calibration.hardware.dequantised_ratio
+    # A weight takes a multiplication and an addition for each row.
+    return _beside_lanes(flops_per_s, 2.0 / operations, accelerator, calibration)
+
+
+def _beside_lanes(
+    flops_per_s: Number,
+    lane_flops: float,
+    accelerator: Accelerator,
+    calibration: PerformanceCalibration,
+) -> Number:
+    """FLOP/s of matrix units that wait for lanes of 32 bit, once for ``lane_flops`` of them."""
     peak = accelerator.peak_flops_per_s.get("fp32")
     if peak is None:
         return flops_per_s
-    operations = SUPER_SCALING_OPERATIONS if item.super_blocks else SCALING_OPERATIONS
     # A multiplication with an addition is one operation.
-    scaled_per_s = peak / 2.0 * reached_ratio * (SCALED_BLOCK_FLOPS / operations)
-    return 1.0 / (1.0 / flops_per_s + 1.0 / scaled_per_s)
+    lanes_per_s = peak / 2.0 * calibration.hardware.matrix_ratio[32] * lane_flops
+    return 1.0 / (1.0 / flops_per_s + 1.0 / lanes_per_s)
 
 
 def _unpacked_as_read(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 from types import MappingProxyType
 
 from service.core.backends import interface_of
@@ -36,23 +35,22 @@ class WholeDequantisation:
         return release in self.releases or engine_of_release(release) in self.releases
 
 
-_TENSOR_CORES = tuple(
+#: Families with matrix units for 16 bit.
+TENSOR_CORES = tuple(
     f"nvidia-{name}" for name in ("volta", "turing", "ampere", "ada", "hopper", "blackwell")
 )
-#: Where graphs are issued: Ampere and later.
-_GRAPHS = tuple(f"nvidia-{name}" for name in ("ampere", "ada", "hopper", "blackwell"))
 #: Where weights in few bits are widened whole.
 WHOLE_DEQUANTISATIONS = (
     WholeDequantisation(
         frozenset({"llama.cpp@2024"}),
-        _TENSOR_CORES,
+        TENSOR_CORES,
         33.0,
         "llama.cpp until June 2024: MMQ_MAX_BATCH_SIZE of 32 rows where there are tensor cores, "
         "above which cuBLAS multiplies",
         interface="cuda",
     ),
     WholeDequantisation(
-        frozenset({"llama.cpp@2025"}),
+        frozenset({"llama.cpp@2025", "llama.cpp@2026"}),
         ("nvidia-volta",),
         64.0,
         "llama.cpp, ggml_cuda_should_use_mmq, 2025: MMQ_DP4A_MAX_BATCH_SIZE of 64 rows where there "
@@ -65,6 +63,13 @@ WHOLE_DEQUANTISATIONS = (
         64.0,
         "llama.cpp, ggml_cuda_should_use_mmq, 2024-2025: MMQ_DP4A_MAX_BATCH_SIZE of 64 rows on "
         "RDNA 3 and 4 and CDNA, from which hipBLAS multiplies",
+        interface="hip",
+    ),
+    WholeDequantisation(
+        frozenset({"llama.cpp@2026"}),
+        ("amd-cdna",),
+        64.0,
+        "llama.cpp, ggml_cuda_should_use_mmq, December 2025: many rows are left to hipBLAS on CDNA",
         interface="hip",
     ),
     WholeDequantisation(
@@ -93,128 +98,6 @@ WEIGHT_ONLY: Mapping[str, str] = MappingProxyType(
         "mlc-llm": "MLC-LLM, group quantisation, 2023: weights of 3, 4 or 8 bit, activations in 16",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DrivenKernels:
-    """Releases of which something holds on hardware of families, driven by some backends.
-
-    ``families`` are beginnings of their ids. ``releases`` are keys of releases, or ids of engines;
-    where nothing is said of a backend, it is the first.
-    """
-
-    releases: frozenset[str]
-    families: tuple[str, ...]
-    backends: tuple[str, ...]
-    source: str
-
-    def holds(self, release: str, family: str, backend: str | None) -> bool:
-        """Whether it holds of a release on a hardware family, driven by a backend."""
-        return (
-            bool({release, engine_of_release(release)} & self.releases)
-            and family.startswith(self.families)
-            and (backend or self.backends[0]) in self.backends
-        )
-
-
-#: Where prompts' experts are multiplied one after the other; elsewhere all of them in one kernel.
-LOOPED_EXPERTS = (
-    DrivenKernels(
-        frozenset({"llama.cpp@2023", "llama.cpp@2024"}),
-        ("nvidia-", "amd-"),
-        ("cuda", "hip", "hip-rocblas", "hip-rocwmma"),
-        "llama.cpp, ggml_cuda_mul_mat_id until April 2025: rows of an expert are gathered, "
-        "multiplied and scattered one expert after the other",
-    ),
-    DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
-        ("amd-cdna", "amd-rdna3", "amd-rdna4"),
-        ("hip", "hip-rocblas", "hip-rocwmma"),
-        "llama.cpp, ggml_cuda_mul_mat_id, 2025: as before where ggml_cuda_should_use_mmq leaves "
-        "products to hipBLAS",
-    ),
-)
-
-#: Where fused attention computes on vectors, although there are matrix units.
-VECTOR_ATTENTION = (
-    DrivenKernels(
-        frozenset({"llama.cpp@2024", "llama.cpp@2025"}),
-        ("amd-",),
-        ("hip", "hip-rocblas"),
-        "llama.cpp, docs/build.md, 2025: fused attention of HIP has matrix units only where it is "
-        "built with rocWMMA (GGML_HIP_ROCWMMA_FATTN)",
-    ),
-)
-
-#: Where products of many rows have integers of 8 bit for weights in few bits: activations are
-#: quantised for them, by blocks of 32, and each block's sum is scaled in 32 bit.
-INTEGER_PRODUCTS = (
-    DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
-        ("nvidia-pascal", *(name for name in _TENSOR_CORES if name != "nvidia-volta")),
-        ("cuda",),
-        "llama.cpp, ggml_cuda_should_use_mmq, 2025: all quantised types, on tensor cores from "
-        "Turing on, by __dp4a on Pascal; Volta leaves 64 rows and more to cuBLAS",
-    ),
-    DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
-        ("amd-gcn", "amd-rdna2"),
-        ("hip", "hip-rocblas", "hip-rocwmma", "vulkan", "vulkan-amdvlk"),
-        "llama.cpp, ggml_cuda_should_use_mmq and pull request 12135, 2025: dot products of four "
-        "bytes where there are no matrix units",
-    ),
-)
-#: Where a step with one token is a graph that the host issues at once, if all that works on it is
-#: one accelerator.
-REPLAYED_ALONE = (
-    DrivenKernels(
-        frozenset({"llama.cpp@2024"}),
-        _GRAPHS,
-        ("cuda",),
-        "llama.cpp, pull request 6766, May 2024: graphs of batches of one, on Ampere and later, "
-        "where there is one accelerator, and none of experts",
-    ),
-    DrivenKernels(
-        frozenset({"llama.cpp@2025"}),
-        _GRAPHS,
-        ("cuda",),
-        "llama.cpp, ggml_backend_cuda_graph_compute, 2025: graphs of batches of one, on Ampere and "
-        "later",
-    ),
-)
-#: Of these, where it may be several accelerators with some layers each.
-REPLAYED_DIVIDED = frozenset({"llama.cpp@2025"})
-#: Operations of 32-bit lanes that scale a block's sum in such a product: a conversion, at half
-#: rate, a multiplication by one scale, and one that adds (llama.cpp, mmq.cuh,
-#: vec_dot_q8_0_q8_1_mma, 2025; NVIDIA, CUDA C++ Programming Guide, 2025, arithmetic throughput).
-SCALING_OPERATIONS = 4.0
-#: The same where blocks of weights have a smallest value, too (vec_dot_q8_1_q8_1_mma).
-SUPER_SCALING_OPERATIONS = 6.0
-#: Operations of matrix units for an element of a block's sum: a multiplication and an addition for
-#: each of 32 (ggml, ``QK8_1``) [FLOP].
-SCALED_BLOCK_FLOPS = 64.0
-
-
-def loops_experts(release: str, family: str, backend: str | None = None) -> bool:
-    """Whether a release multiplies experts of prompts one after the other."""
-    return any(one.holds(release, family, backend) for one in LOOPED_EXPERTS)
-
-
-def replayed_accelerators(release: str, family: str, backend: str | None = None) -> float:
-    """Accelerators that may work on a step with one token, and have graphs for it: 0 for none."""
-    if not any(one.holds(release, family, backend) for one in REPLAYED_ALONE):
-        return 0.0
-    return inf if release in REPLAYED_DIVIDED else 1.0
-
-
-def attends_on_vectors(release: str, family: str, backend: str | None = None) -> bool:
-    """Whether fused attention of a release leaves matrix units alone."""
-    return any(one.holds(release, family, backend) for one in VECTOR_ATTENTION)
-
-
-def multiplies_integers(release: str, family: str, backend: str | None = None) -> bool:
-    """Whether a release multiplies weights in few bits as integers of 8 bit."""
-    return any(one.holds(release, family, backend) for one in INTEGER_PRODUCTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +165,7 @@ LOADED_READS = (
         "single values, which is near the bandwidth of GDDR memory and far below that of HBM",
     ),
     LoadedReads(
-        frozenset({"llama.cpp@2025"}),
+        frozenset({"llama.cpp@2025", "llama.cpp@2026"}),
         _STACKED,
         15.0,
         "llama.cpp, pull request 10318, November 2024: wide loads for 16-bit weights alone",
@@ -361,13 +244,13 @@ PARTS_UNDER_WAY = 4.0
 
 @dataclass(frozen=True, slots=True)
 class PromptKernels:
-    """Kernels that a release issues one by one for a layer of a prompt, on hardware of families.
+    """Kernels that releases issue one by one for a layer of a prompt, on hardware of families.
 
     Those that widen matrices whole come on top. ``families`` are beginnings of their ids, which are
     driven by an ``interface``.
     """
 
-    release: str
+    releases: frozenset[str]
     families: tuple[str, ...]
     kernel_count: float
     source: str
@@ -377,14 +260,14 @@ class PromptKernels:
 #: Where somebody counted them.
 PROMPT_KERNELS = (
     PromptKernels(
-        "llama.cpp@2024",
+        frozenset({"llama.cpp@2024"}),
         ("nvidia-",),
         43.0,
         "llama.cpp, llm_build_llama and ggml-cuda, May 2024: seven products with operands and "
         "results converted, two more of attention, norms, rotations, caches, softmax, activation",
     ),
     PromptKernels(
-        "llama.cpp@2025",
+        frozenset({"llama.cpp@2025", "llama.cpp@2026"}),
         ("nvidia-",),
         33.0,
         "llama.cpp, ggml-cuda, 2025: seven products with operands quantised and sums completed, "
@@ -452,7 +335,7 @@ def prompt_layer_kernel_count(release: str, family: str, backend: str | None = N
     counted = (
         one.kernel_count
         for one in PROMPT_KERNELS
-        if one.release == release
+        if release in one.releases
         and family.startswith(one.families)
         and _drives(one.interface, backend)
     )

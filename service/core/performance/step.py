@@ -34,7 +34,7 @@ from service.core.performance.issued import (
     narrow_expert_layers,
     replays,
 )
-from service.core.performance.kernels import engine_precision, peak_flops_per_s
+from service.core.performance.kernels import driven, engine_precision, peak_flops_per_s
 from service.core.performance.messages import token_message
 from service.core.performance.products import (
     ExpertProducts,
@@ -49,6 +49,10 @@ from service.core.performance.products import (
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import RankWork
 
+#: What a score costs at least where attention has vectors alone: as much as one of a head of 128
+#: features, because sums over lanes take longest, however many features each lane has (llama.cpp,
+#: fattn-vec-f16.cuh, 2025: a warp for each key) [FLOP].
+_VECTOR_SCORE_FLOPS = 512.0
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
 _VECTOR_ROWS = 8
@@ -89,8 +93,9 @@ class RankSteps:
     nobody counted them, and starts in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as
     many tokens as there are. Work of ``experts_on_host`` is none of the accelerator's.
     ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not overlap with the
-    longer. A graph saves ``replaying_s`` of steps with one token. Where the host computes what lies
-    there, many tokens are ``copying``.
+    longer. Attention ``skips_masked`` pairs, or computes them, too. A graph saves
+    ``replaying_s`` of steps with one token. Where the host computes what lies there, many tokens
+    are ``copying``.
     """
 
     work: RankWork
@@ -119,6 +124,7 @@ class RankSteps:
     eager: bool
     launch_bound: bool
     fused: bool
+    skips_masked: bool
     rereads_by_sequence: bool
     elementwise_bytes_per_token: float
     widened_from_rows: float
@@ -207,7 +213,7 @@ class RankSteps:
             scores_bytes,
         ) in self.attention:
             pairs, decoded, read = attended(
-                layer, load, self.context_ranks, self.fused, self.bucket_ratio
+                layer, load, self.context_ranks, self.skips_masked, self.bucket_ratio
             )
             if self.rereads_by_sequence:
                 # Blocks of a group's heads read side by side what they share.
@@ -331,21 +337,24 @@ def _rank_steps(
     eager: bool,
 ) -> RankSteps:
     hardware, engine = calibration.hardware, calibration.engine
+    accelerator = driven(accelerator, engine)
     sizes = work_sizes(work.products, work.activation_bytes * engine.result_ratio)
     experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
     on_host = bool(experts) and calibration.host is not None
     routed_flops = 0.0 if on_host else sum(one.token_flops for one in experts)
     attention: tuple[AttentionCost, ...] = ()
+    moved_per_score = engine.moved_per_score(fused)
+    on_vectors = engine.vector_attention and moved_per_score == 0.0
     streamed_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
         hardware.memory_ratio
     )
-    moved_per_score = engine.moved_per_score(fused)
     if work.attention:
-        peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", engine))
-        on_vectors = engine.vector_attention and moved_per_score == 0.0
+        operands = "fp32" if on_vectors else engine_precision("bf16", engine)
+        peak, _ = peak_flops_per_s(accelerator, operands)
         flops_per_s = peak * (
             engine.vector_attention_ratio if on_vectors else hardware.attention_matrix_ratio
         )
+        least_flops = _VECTOR_SCORE_FLOPS if on_vectors else 0.0
         bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
             hardware.attention_memory_ratio
         )
@@ -354,7 +363,8 @@ def _rank_steps(
         attention = tuple(
             AttentionCost(
                 layer,
-                pair_s := layer.flops_per_pair / flops_per_s,
+                pair_s := max(layer.flops_per_pair, layer.scores_per_pair * least_flops)
+                / flops_per_s,
                 beams_pair_s(layer, pair_s, accelerator),
                 moved_bytes / bytes_per_s,
                 moved_bytes,
@@ -405,6 +415,7 @@ def _rank_steps(
         eager=eager and engine.replays_graphs,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
+        skips_masked=moved_per_score == 0.0 and not on_vectors,
         rereads_by_sequence=engine.rereads_heads and engine.rereads_by_sequence,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
         * engine.result_ratio,
@@ -445,27 +456,30 @@ def attended(
     layer: AttentionWork,
     load: StepLoad,
     context_ranks: int,
-    fused: bool = True,
+    skips_masked: bool = True,
     bucket_ratio: float = 1.0,
 ) -> tuple[Number, Number, Number]:
     """Pairs of tokens in attention of a step, those of decoding, and tokens that are read.
 
-    Decoding attends to ``bucket_ratio`` times as many tokens as there are.
+    Decoding attends to ``bucket_ratio`` times as many tokens as there are. Kernels that do not
+    ``skips_masked`` compute what a mask takes away: all that a part of a prompt and its windows
+    hold.
     """
     decode_span = scaled(load.decode_context_tokens, bucket_ratio)
     prefill_span = load.prefill_context_tokens
-    if not (layer.causal and fused):
-        # As many tokens after it as before it: whole products compute what a mask takes away.
-        prefill_span = prefill_span + 0.5 * load.prefill_tokens / maximum(
-            load.prefill_sequences, 1.0
-        )
+    own_tokens: Number = 0.0
+    if not (layer.causal and skips_masked):
+        # As many tokens after it as before it.
+        own_tokens = load.prefill_tokens / maximum(load.prefill_sequences, 1.0)
+        prefill_span = prefill_span + 0.5 * own_tokens
     if layer.encoded:
         decode_span = prefill_span = layer.encoded_tokens
     if layer.window_tokens is not None:
         window = float(layer.window_tokens)
         # A chunked window is half full on average; a sliding one is full once it is reached.
         decode_span = minimum(decode_span, window / 2.0 if layer.chunked else window)
-        prefill_span = minimum(prefill_span, window / 2.0 if layer.chunked else window)
+        kept = window / 2.0 if layer.chunked and skips_masked else window
+        prefill_span = minimum(prefill_span, kept if skips_masked else kept + own_tokens)
     decode_span = scaled(decode_span, layer.density_ratio)
     prefill_span = scaled(prefill_span, layer.density_ratio)
     pairs = decoded = load.decode_sequences * decode_span

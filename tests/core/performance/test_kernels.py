@@ -20,17 +20,19 @@ from service.core.performance.kernels import (
     multiplied_precision,
     peak_flops_per_s,
 )
+from service.core.performance.native_kernels import (
+    attends_on_vectors,
+    loops_experts,
+    multiplies_integers,
+    replayed_accelerators,
+)
 from service.core.performance.products import expected_highest, padded_rows, product_rates
 from service.core.performance.release_kernels import (
-    attends_on_vectors,
     batched_experts,
     holds_widened,
     is_weight_only,
     loaded_reads,
-    loops_experts,
-    multiplies_integers,
     prompt_layer_kernel_count,
-    replayed_accelerators,
     rereads_heads,
     stepwise_states,
     unrouted_below_bits,

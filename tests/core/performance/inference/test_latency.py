@@ -15,7 +15,7 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.replica import overlapping_stages
 from service.core.performance.release_kernels import STEPWISE_RATIO
-from service.core.performance.step import step_time
+from service.core.performance.step import attended, step_time
 from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100, deployment
@@ -320,12 +320,53 @@ def test_fused_attention_without_matrix_units_is_slower_for_prompts():
     chosen = deployment("mixtral-8x7b")
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
     prompt = StepLoad(4096.0, 1.0, 2048.0, 0.0, 0.0)
-    on_vectors = with_engine(vector_attention=True, vector_attention_ratio=0.005)
+    on_vectors = with_engine(vector_attention=True, vector_attention_ratio=0.05)
 
     def compute_s(calibration):
         return step_time(work, prompt, H100, chosen.parallelism, calibration).compute_s
 
     assert compute_s(on_vectors) > 1.2 * compute_s(CALIBRATION)
+
+
+def test_attention_on_vectors_takes_as_long_for_a_score_of_a_narrow_head_and_of_a_masked_pair():
+    chosen = deployment("mixtral-8x7b")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    (layer,) = work.attention
+    narrow = replace(layer, flops_per_pair=layer.flops_per_pair / 2.0)
+    on_vectors = with_engine(vector_attention=True, vector_attention_ratio=0.01)
+
+    def attention_s(attention, calibration):
+        prompt = StepLoad(512.0, 1.0, 256.0, 0.0, 0.0)
+        work_with, without = (replace(work, attention=one) for one in ((attention,), ()))
+        times = (
+            step_time(one, prompt, H100, chosen.parallelism, calibration).compute_s
+            for one in (work_with, without)
+        )
+        return next(times) - next(times)
+
+    # Sums over lanes take longest, and heads of 128 features or fewer have as many of them.
+    assert attention_s(narrow, on_vectors) == pytest.approx(attention_s(layer, on_vectors))
+    assert attention_s(narrow, CALIBRATION) == pytest.approx(attention_s(layer, CALIBRATION) / 2.0)
+    # All pairs of the 512 tokens of a causal prompt are computed.
+    flops_per_s = 0.01 * H100.peak_flops_per_s["fp32"]
+    expected_s = 512.0 * 512.0 * layer.scores_per_pair * 512.0 / flops_per_s
+    assert attention_s(layer, on_vectors) == pytest.approx(expected_s)
+
+
+def test_whole_products_compute_what_windows_take_away_within_what_is_kept():
+    work = rank_work((chosen := deployment()).architecture, chosen.precision, chosen.parallelism)
+    layer = replace(work.attention[0], window_tokens=128)
+    prompt = StepLoad(512.0, 1.0, 256.0, 0.0, 0.0)
+    skipped, _ = attended(layer, prompt, 1)
+    whole, _ = attended(layer, prompt, 1, skips_masked=False)
+    assert skipped == 512.0 * 128.0
+    # The cache keeps a window and the tokens of the step.
+    assert whole == 512.0 * 512.0
+    later, _ = attended(layer, replace(prompt, prefill_context_tokens=4096.0), 1, False)
+    assert later == 512.0 * (128.0 + 512.0)
+    # A step that decodes has nothing masked.
+    decode = StepLoad(0.0, 0.0, 0.0, 1.0, 4096.0)
+    assert attended(layer, decode, 1, False) == attended(layer, decode, 1)
 
 
 def test_experts_fill_tiles_alone_where_tiles_are_chosen_by_the_tokens_of_a_step():
