@@ -43,6 +43,10 @@ _ACTIVATIONS = (Level("class", 0.08), Level("engine", 0.08), Level("generation",
 #: documentation, CUDA semantics, cuBLAS workspaces, 2025).
 _WORKSPACE = (Level("class", 0.04), Level("engine", 0.03), Level("generation", 0.05))
 
+#: Buffers of a communicator: 4 MiB for each of its channels, 32 at most on the links of a server
+#: (NVIDIA, NCCL documentation, environment variables NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS, 2025).
+_COLLECTIVES_BYTES = 32 * 4.0 * 2**20
+
 #: Terms by what they are a property of. Usual values: what start-up logs and profilers print.
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "memory/driver": (
@@ -51,7 +55,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     ),
     "memory/engines": (
         Term("counted_bytes", 2e8, 1e7, 4e9, 0.12, _ENGINES, logarithmic=True),
-        Term("collectives_bytes", 4e8, 3e7, 4e9, 0.12, _ENGINES, logarithmic=True),
+        Term("collectives_bytes", _COLLECTIVES_BYTES, 3e7, 4e9, 0.12, _ENGINES, logarithmic=True),
         Term("workspace_bytes", 3e7, 5e6, 2e9, 0.04, _WORKSPACE, logarithmic=True),
         Term("activation_ratio", 1.0, 0.25, 4.0, 0.02, _ACTIVATIONS, logarithmic=True),
     ),
