@@ -228,7 +228,7 @@ def test_a_rate_of_requests_has_a_range_with_ends(packaged_snapshot):
 
 
 def test_what_does_not_fit_leaves_no_room_for_caches(packaged_snapshot):
-    asked = DeploymentRequest(model="llama-3.1-70b", accelerator="rtx-4090")
+    asked = DeploymentRequest(model="llama-3.1-70b", accelerator="h100")
     told = inference_memory_answer(asked, packaged_snapshot)["warnings"]
     (said,) = [one["message"] for one in told if one["code"] == MEMORY]
     assert "room for 0.0 GB of caches" in said
