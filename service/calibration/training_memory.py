@@ -76,7 +76,7 @@ _COVERED_SHARE = 0.9
 #: are no surer than other sizes, whatever few rows that have many of them say, and overheads no
 #: surer than their priors: a tenth that an allocator reserves is one of five hundredths as well.
 _SIZES = np.linspace(0.03, 0.11, 17)
-_ACTIVATIONS = np.linspace(0.04, 0.26, 23)
+_ACTIVATIONS = np.linspace(0.03, 0.26, 24)
 _RATIOS = np.geomspace(1.0, 4.0, 200)
 _OVERHEADS = np.linspace(0.4, 0.8, 17)
 #: As of inference, but sources of training state less of what they ran.
