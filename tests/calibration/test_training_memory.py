@@ -69,7 +69,7 @@ def test_spreads_come_from_sources_left_out(rows, packaged_snapshot):
     assert "3 sources" in every.note or all(source in every.note for source in SOURCES)
     assert every.figures["size_log_sigma"] >= 0.03
     # Neither is surer than what is known of allocators and activations anyway.
-    assert every.figures["activation_log_sigma"] >= 0.04
+    assert every.figures["activation_log_sigma"] >= 0.03
     assert every.figures["overhead_log_sigma"] >= 0.4
     [first] = [entry for entry in part.entries() if entry.id == "training-memory/frameworks"]
     assert set(first.figures) == {term.name for term in ALL_TERMS}

@@ -344,7 +344,12 @@ def _rank_steps(
     routed_flops = 0.0 if on_host else sum(one.token_flops for one in experts)
     attention: tuple[AttentionCost, ...] = ()
     moved_per_score = engine.moved_per_score(fused)
-    on_vectors = engine.vector_attention and moved_per_score == 0.0
+    # Where nobody states what vector units reach, attention counts as though on matrix units.
+    on_vectors = (
+        engine.vector_attention
+        and moved_per_score == 0.0
+        and "fp32" in accelerator.peak_flops_per_s
+    )
     streamed_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
         hardware.memory_ratio
     )

@@ -357,12 +357,12 @@ def test_whole_products_compute_what_windows_take_away_within_what_is_kept():
     work = rank_work((chosen := deployment()).architecture, chosen.precision, chosen.parallelism)
     layer = replace(work.attention[0], window_tokens=128)
     prompt = StepLoad(512.0, 1.0, 256.0, 0.0, 0.0)
-    skipped, _ = attended(layer, prompt, 1)
-    whole, _ = attended(layer, prompt, 1, skips_masked=False)
+    skipped = attended(layer, prompt, 1)[0]
+    whole = attended(layer, prompt, 1, skips_masked=False)[0]
     assert skipped == 512.0 * 128.0
     # The cache keeps a window and the tokens of the step.
     assert whole == 512.0 * 512.0
-    later, _ = attended(layer, replace(prompt, prefill_context_tokens=4096.0), 1, False)
+    later = attended(layer, replace(prompt, prefill_context_tokens=4096.0), 1, False)[0]
     assert later == 512.0 * (128.0 + 512.0)
     # A step that decodes has nothing masked.
     decode = StepLoad(0.0, 0.0, 0.0, 1.0, 4096.0)
