@@ -64,6 +64,13 @@ OTHER_KERNELS = (
         "of TensorRT-LLM for experts that are routed as those of DeepSeek-V3 are",
     ),
     OtherKernels(
+        frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"}),
+        frozenset({"nvidia-hopper", "amd-cdna3"}),
+        "vLLM, fused_moe/configs, pull requests 13919, 16753 and 26331, and SGLang, pull request "
+        "6885, 2025: files tuned for their experts on H20, H200 and MI300X, whose tiles go by the "
+        "number of tokens",
+    ),
+    OtherKernels(
         frozenset({"llama4_text"}),
         frozenset(),
         "vLLM, compressed_tensors_moe.py, 2025: Llama 4 is released with a scale for each channel, "
