@@ -1,7 +1,7 @@
 """What kinds of runs measurements of training memory are of: others are less well known.
 
-Formulas of the others follow from papers and from the code of frameworks alike. What nobody
-measured may still hold what nobody has read of, as far as frameworks differ from each other.
+Formulas of all kinds follow from papers and from the code of frameworks. What nobody measured
+may hold something besides that no formula knows: its range is as wide as frameworks lie apart.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _HALF_BITS = 16.0
 def is_measured(deployment: Deployment, settings: TrainingSettings, beside: Beside) -> bool:
     """Whether a run is of a kind whose memory somebody published.
 
-    That are dense models in 16 bit and more, trained whole or by LoRA, on a quantised base by one
-    rank alone, with Adam, with states where they are used, and with nothing beside.
+    Such runs train a dense model in 16 bits or more, whole or by LoRA (a quantised base on one rank
+    only), with Adam whose states stay on the accelerator, and with nothing beside the model.
 
     Parameters
     ----------
