@@ -57,7 +57,7 @@ def reaching(figure: Interval, others: Iterable[Other[Interval]]) -> Interval:
     for other in others:
         if other.share_ratio <= RARE_RATIO:
             continue
-        part = _part_of_spread(other.share_ratio)
+        part = part_of_spread(other.share_ratio)
         middle = (1.0 - part) * other.found.value
         # By rounding alone an end would lie beyond the other's own where that is its value.
         low = minimum(low, maximum(middle + part * other.found.low, other.found.low))
@@ -66,8 +66,11 @@ def reaching(figure: Interval, others: Iterable[Other[Interval]]) -> Interval:
 
 
 @lru_cache(maxsize=1024)
-def _part_of_spread(share_ratio: float) -> float:
-    """How far the end lies from another choice's value, in half-widths of its own interval [-]."""
+def part_of_spread(share_ratio: float) -> float:
+    """How far the end lies from another choice's value, in half-widths of its own interval [-].
+
+    ``share_ratio`` is in how many cases that choice is made, or one still further off [-].
+    """
     return NormalDist().inv_cdf(1.0 - _LEFT_OUT_RATIO / share_ratio) / Z_90
 
 

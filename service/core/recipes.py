@@ -24,6 +24,9 @@ UNTOLD_OF_PRECISION = ("weights",)
 #: computed whose scores are capped.
 UNTOLD_OF_PLACES = ("recomputed_inputs", "capped_attention")
 
+#: The same of micro-batches: sequences, or tokens that decide how many sequences there are.
+UNTOLD_OF_BATCHES = ("micro_batch_size", "micro_batch_tokens")
+
 #: How many micro-batches make a round of an interleaved schedule.
 InterleavedRounds: TypeAlias = Literal["whole", "equal"]
 
@@ -65,8 +68,9 @@ class Recipes:
     prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
     asked. Gradients have the format ``gradient_dtype`` unless told otherwise, and ``unless_told``
     holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
-    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION`` and ``UNTOLD_OF_PLACES`` by name, and
-    ``unless_told_where`` those of ``UNTOLD`` that it sets so under conditions. Sums of gradients
+    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES``
+    by name, and ``unless_told_where`` those of ``UNTOLD`` and ``UNTOLD_OF_BATCHES`` that it sets so
+    under conditions. Sums of gradients
     have a format of their own with weights in bf16 only: those in fp16 are scaled and summed as
     they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN`` people make otherwise, where
     those that name the same settings exclude each other. Models divided by tensors or layers are

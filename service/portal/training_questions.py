@@ -92,7 +92,7 @@ class TrainingPageRequest(ModelQuestion):
     optimizer: Optimizer = "adamw"
     zero_stage: int | None = Field(None, ge=0, le=3)
     activation_checkpointing: Checkpointing | None = None
-    micro_batch_size: int = Field(1, ge=1, le=65_536)
+    micro_batch_size: int | None = Field(None, ge=1, le=65_536)
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
     pipeline_schedule: Schedule | None = None
     virtual_stages: int | None = Field(None, ge=1, le=1_000)

@@ -232,6 +232,7 @@ def _cell(
     if memory is None:
         return {"link": ""}
     changed = {name: choice[name] for name in ("zero_stage", "activation_checkpointing")}
+    changed["micro_batch_size"] = run["micro_batch_size"]
     narrowly = memory["fits"] and memory["fits_certainty"] != "yes"
     return {
         "total": gigabytes(memory["total_bytes"]["value"]),

@@ -195,6 +195,10 @@ class UnlessTold(Stated):
     """What data-parallel ranks divide, where there are several; at most 2 in a pipeline."""
     pipeline_schedule: NotRequired[Schedule]
     """Interleaved where layers fill the stages alike and micro-batches come in whole rounds."""
+    micro_batch_size: NotRequired[int]
+    """Sequences of a micro-batch, where they fit and there is no pipeline."""
+    micro_batch_tokens: NotRequired[int]
+    """Tokens that decide how many sequences a micro-batch has, where it states no sequences."""
     methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
     """Methods with which it does; any if left out."""
     zero_stages: NotRequired[list[Literal[0, 1, 2, 3]]]

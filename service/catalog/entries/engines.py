@@ -27,6 +27,7 @@ from service.core.hardware import HardwareList
 from service.core.recipes import (
     ALSO_OPEN,
     UNTOLD,
+    UNTOLD_OF_BATCHES,
     UNTOLD_OF_LAYOUTS,
     UNTOLD_OF_PLACES,
     UNTOLD_OF_PRECISION,
@@ -254,7 +255,7 @@ def _recipes(trains: Document) -> Recipes:
         named["adapter_degrees"],
         trains.get("divided_by"),
         _unless_told(trains),
-        _usual(trains, "unless_told", UNTOLD, conditional=True),
+        _usual(trains, "unless_told", UNTOLD + UNTOLD_OF_BATCHES, conditional=True),
         _usual(trains, "also_usual", UNTOLD + ALSO_OPEN),
         _rounds(trains.get("interleaved_rounds")),
     )
@@ -271,6 +272,7 @@ _CONDITIONS = frozenset({"methods", "zero_stages", "since", "encoders", "routed"
 def _unless_told(trains: Document) -> Mapping[str, Any]:
     """Settings that it always sets otherwise than most do where nobody says; the last counts."""
     known = UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION + UNTOLD_OF_PLACES
+    known += UNTOLD_OF_BATCHES
     return {
         name: value
         for one in _stated(trains, "unless_told")

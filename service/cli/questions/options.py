@@ -209,7 +209,11 @@ TRAINING = tuple(
         ("method", str, "full, lora or qlora."),
         ("zero_stage", int, "0, 1, 2 or 3; as the framework does unless stated."),
         ("sequence_length", int, "Tokens per sequence."),
-        ("micro_batch_size", int, "Sequences per micro-batch on each data-parallel rank."),
+        (
+            "micro_batch_size",
+            int,
+            "Sequences per micro-batch on each data-parallel rank; a usual number unless stated.",
+        ),
         ("gradient_accumulation_steps", int, "Micro-batches per step."),
         (
             "activation_checkpointing",

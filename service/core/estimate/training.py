@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from math import inf
 
 from service.core.deployment import Deployment, Region
-from service.core.elementwise import Number, everywhere, exp, log, maximum, minimum, sqrt
+from service.core.elementwise import Number, everywhere, exp, log, maximum, sqrt
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.impacts.training_energy import TrainingEnergy, training_energy
@@ -20,12 +19,15 @@ from service.core.interval import Interval, bounded, exact, from_log_sigma, quot
 from service.core.learning import NO_CORRECTION
 from service.core.lightweight import lightweight
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.otherwise import RARE_RATIO, Other, part_of_spread
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.run import Failures, TrainingRun, training_run
 from service.core.performance.training.step import TrainingStep, training_step
 from service.core.performance.training.traffic import HostRates
 
 _KWH_PER_WH = 1e-3
+#: Of other settings nobody has counted how often they are in use: ranges reach over all [-].
+_ANY_CASE = 1.0
 
 
 @lightweight
@@ -58,7 +60,7 @@ class TrainingSpeed:
     step: TrainingStep
     step_s: Interval
     settled_step_s: Interval
-    otherwise_s: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
+    otherwise_s: Mapping[str, tuple[Other[Number], ...]] = field(default_factory=dict)
     run: TrainingRun | None = None
     useful_ratio: float = 1.0
 
@@ -96,7 +98,9 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     return reaching(
         speed,
         {
-            choice.names[0]: [replace(setup, settings=one) for one in settings.otherwise(choice)]
+            choice.names[0]: [
+                Other(replace(setup, settings=one), _ANY_CASE) for one in settings.otherwise(choice)
+            ]
             for choice in settings.left_open
             if choice.is_open(settings, bits)
         },
@@ -104,13 +108,13 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
 
 
 def reaching(
-    speed: TrainingSpeed, others: Mapping[str, Sequence[TrainingSpeedSetup]]
+    speed: TrainingSpeed, others: Mapping[str, Sequence[Other[TrainingSpeedSetup]]]
 ) -> TrainingSpeed:
     """The same speed with intervals that reach over other outcomes of choices that nobody told.
 
     Under each outcome the time is as uncertain as under the usual one, so that ends of intervals
-    move by as much as times do: by logarithms, of several choices in quadrature. The value stays
-    that of what most people mean.
+    move by as much as times do, and by less where few cases have it (`service.core.otherwise`): by
+    logarithms, of several choices in quadrature. The value stays that of what most people mean.
 
     Parameters
     ----------
@@ -123,17 +127,24 @@ def reaching(
         return speed
     tokens = speed.step.tokens_per_step
     found = {
-        name: tuple(tokens / _step(setup).tokens_per_s for setup in setups)
+        name: tuple(one.then(lambda setup: tokens / _step(setup).tokens_per_s) for one in setups)
         for name, setups in others.items()
     }
     otherwise_s = {**speed.otherwise_s, **found}
-    usual = speed.step.step_s
+    usual, settled = speed.step.step_s, speed.settled_step_s
     faster: Number = 0.0
     slower: Number = 0.0
     for times in otherwise_s.values():
-        faster = faster + log(reduce(minimum, times, usual) / usual) ** 2
-        slower = slower + log(reduce(maximum, times, usual) / usual) ** 2
-    settled = speed.settled_step_s
+        sooner: Number = 0.0
+        later: Number = 0.0
+        for one in times:
+            if one.share_ratio <= RARE_RATIO:
+                continue
+            nearer = 1.0 - part_of_spread(one.share_ratio)
+            moved = log(one.found / usual)
+            sooner = maximum(sooner, -moved - nearer * log(settled.value / settled.low))
+            later = maximum(later, moved - nearer * log(settled.high / settled.value))
+        faster, slower = faster + sooner**2, slower + later**2
     reached = Interval(
         settled.value, settled.low * exp(-sqrt(faster)), settled.high * exp(sqrt(slower))
     )

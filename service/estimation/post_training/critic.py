@@ -65,6 +65,8 @@ def critic(run: Run, asked: CriticRequest, problems: Problems) -> Critic:
     fields = {name: getattr(request, name) for name in TrainingRequest.model_fields}
     fields["model"] = request.model if asked.model is None else asked.model
     fields["precision"] = request.precision if asked.precision is None else asked.precision
+    same = {"micro_batch_size": run.resolved.asked.micro_batch_size}
+    fields["training"] = request.training.model_copy(update=same)
     places = {"/model": f"{_PLACE}/model", "/precision": f"{_PLACE}/precision", "": _PLACE}
     try:
         resolved = resolve_training(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Literal
 
 from service.catalog.entries.entry import Entry
@@ -45,9 +44,11 @@ from service.estimation.training.answers import (
     TrainingImpacts,
     TrainingParts,
 )
+from service.estimation.training.batches import reduced
 from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import calibration_entries
 from service.estimation.training.memory import fit_warnings, largest_micro_batch
+from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import failures_of, run_steps
 from service.estimation.training.speed_figures import run_figures
 from service.estimation.writing import written
@@ -67,7 +68,7 @@ def post_training_answer(
         "/region", lambda: resolve_region(request.region, snapshot, request.year)
     )
     run = _run(request, snapshot, problems)
-    parts = _parts(run, problems)
+    run, parts = _fitting(run, _parts(run, problems), problems)
     place = sited(problems.resolved(region), run.resolved.machine, request.facility, snapshot)
     region = place.region
     tokens_per_step = parts.updates * run.sequences * run.sequence_tokens
@@ -132,16 +133,37 @@ def _run(request: PostTrainingRequest, snapshot: CatalogSnapshot, problems: Prob
             "sequences of post-training are taken to be full; give sequence_length alone",
         )
     resolved = learnt_training(request, snapshot, problems)
+    setup, asked = resolved.setup, request.grpo
+    size = int(setup.micro_batch.sequences)
+    if request.training.micro_batch_size is None and asked is not None and asked.prompts:
+        # An optimizer step takes no more sequences than are generated.
+        others = setup.settings.gradient_accumulation_steps * setup.deployment.parallelism.data
+        size = reduced(size, int(asked.prompts * asked.samples_per_prompt / others))
+    return _in_batches(request, snapshot, resolved, size)
+
+
+def _in_batches(
+    request: PostTrainingRequest, snapshot: CatalogSnapshot, resolved: ResolvedTraining, size: int
+) -> Run:
+    """The run with a size of micro-batches."""
+    resolved = resolved.in_batches(size, _sequences_each(request))
     setup = resolved.setup
-    if request.dpo is not None:
-        batch = replace(
-            setup.micro_batch, sequences=_sequences_each(request) * setup.micro_batch.sequences
-        )
-        setup = replace(setup, micro_batch=batch)
-        resolved = replace(resolved, setup=setup)
     accumulated = setup.micro_batch.sequences * setup.settings.gradient_accumulation_steps
     sequences = float(accumulated * setup.deployment.parallelism.data)
     return Run(request, snapshot, resolved, resolved.figures(snapshot), sequences)
+
+
+def _fitting(run: Run, parts: Parts, problems: Problems) -> tuple[Run, Parts]:
+    """The run with a micro-batch that fits beside all that stands there, if nobody told one."""
+    if run.request.training.micro_batch_size is not None:
+        return run, parts
+    each = _sequences_each(run.request)
+    taken = int(run.resolved.setup.micro_batch.sequences / each)
+    fitting = reduced(taken, int(largest_micro_batch(parts.memory, each).value))
+    if fitting == taken:
+        return run, parts
+    run = _in_batches(run.request, run.snapshot, run.resolved, fitting)
+    return run, _parts(run, problems)
 
 
 def _parts(run: Run, problems: Problems) -> Parts:

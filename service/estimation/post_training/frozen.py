@@ -286,6 +286,8 @@ def _teacher(
             method="lora",
             framework=training.framework,
             framework_version=training.framework_version,
+            # Those of the run, which it computes: it has none of its own.
+            micro_batch_size=1,
             sequence_length=training.sequence_length,
         ),
     )

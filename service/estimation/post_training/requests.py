@@ -35,11 +35,12 @@ EXAMPLE_DISTILLATION: dict[str, Any] = _STUDENT | {
     "distillation": {"teacher": {"model": "meta-llama/Llama-3.1-70B"}},
 }
 EXAMPLE_DPO: dict[str, Any] = _STUDENT | {
-    "training": _SETTINGS | {"method": "lora", "sequence_length": 2048},
+    "training": _SETTINGS | {"method": "lora", "micro_batch_size": 1, "sequence_length": 2048},
     "dpo": {"reference": "base"},
 }
 EXAMPLE_GRPO: dict[str, Any] = _STUDENT | {
-    "training": _SETTINGS | {"gradient_accumulation_steps": 8, "sequence_length": 2048},
+    "training": _SETTINGS
+    | {"micro_batch_size": 1, "gradient_accumulation_steps": 8, "sequence_length": 2048},
     "grpo": {"prompt_tokens": 512, "completion_tokens": 1024},
 }
 

@@ -22,8 +22,17 @@ def training_memory_choices(
 ) -> list[dict[str, Any]]:
     """Memory per accelerator of a run with each stage and recomputation, all else as asked.
 
-    What the framework does not run has no ``memory``.
+    What the framework does not run has no ``memory``. All have the micro-batch of the run that is
+    asked about.
+
+    Raises
+    ------
+    Rejected
+        If that cannot be computed.
     """
+    asked = learnt_training(request, snapshot, Problems()).asked
+    same = {"micro_batch_size": asked.micro_batch_size}
+    request = request.model_copy(update={"training": request.training.model_copy(update=same)})
     return [
         {
             "zero_stage": stage,

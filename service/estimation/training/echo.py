@@ -56,6 +56,7 @@ class TrainingSettings(AskedSettings):
     gradient_sum_dtype: Literal["none", "fp32"]
     lora_targets: list[str]
     master_weights: bool
+    micro_batch_size: int
     optimizer_state_dtype: Dtype
     offload: TrainingOffload
     zero_stage: int

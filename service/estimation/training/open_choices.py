@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from service.core.engines import FALLBACK_ENGINE
@@ -10,6 +10,7 @@ from service.core.estimate.training import TrainingSpeed, TrainingSpeedSetup, re
 from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import TrainingMemory
 from service.core.memory.training.settings import TrainingSettings
+from service.core.otherwise import Other
 from service.estimation.training.memory import CHOICES
 from service.estimation.training.requests import TrainingRequest
 
@@ -18,6 +19,12 @@ _WORTH_TELLING = 1.05
 _WORTH_TELLING_OF_BATCHES = 1.25
 #: Sequences of a micro-batch that are tried at most.
 _MOST_SEQUENCES = 64
+#: How many runs have so many times the usual sequences, or still fewer or more [-]: means over the
+#: sources of training in hardware_catalog/measurements, with and without their frameworks, 2026.
+_SMALLER = ((0.5, 0.2),)
+_LARGER = ((2.0, 0.33), (4.0, 0.15))
+#: A run that does not fit was run otherwise in any case [-].
+_WITHOUT_THAT_NONE = 1.0
 _BATCH = "micro_batch_size"
 
 
@@ -26,34 +33,42 @@ def with_open_choices(
 ) -> TrainingSpeed:
     """A speed whose range reaches over micro-batches and ways to fit that nobody told.
 
-    One sequence at a time is the least that a rank can compute; people take as many as fit where
-    that is faster. A run that does not fit as it is taken to be was run otherwise: with layers
-    recomputed or, where nothing says by which framework, with states and weights divided.
+    Others take fewer sequences than people usually do, or more of them as far as they fit. A run
+    that does not fit as it is taken to be was run otherwise: with layers recomputed or, where
+    nothing says by which framework, with states and weights divided.
 
     Parameters
     ----------
     speed
-        The speed of a run with a sequence at a time where nothing else was asked for.
+        The speed of a run with a usual micro-batch where no other was asked for.
     request, memory
         What was asked, and the memory that it takes.
     """
     setup, asked = speed.setup, request.training
-    others: dict[str, Sequence[TrainingSpeedSetup]] = {}
-    if _BATCH not in asked.model_fields_set and asked.sequence_lengths is None:
-        sequences = _most_sequences(memory)
-        if sequences > 1:
-            batch = replace(setup.micro_batch, sequences=sequences)
-            others[_BATCH] = [replace(setup, micro_batch=batch)]
+    others: dict[str, list[Other[TrainingSpeedSetup]]] = {}
+    if asked.micro_batch_size is None and asked.sequence_lengths is None:
+        batches = [
+            Other(replace(setup, micro_batch=replace(setup.micro_batch, sequences=number)), share)
+            for number, share in _other_batches(memory)
+        ]
+        if batches:
+            others[_BATCH] = batches
     if memory.fits_certainty == "no":
         for name, settings in _fitting(setup, request):
-            others[name] = [replace(setup, settings=settings)]
+            others[name] = [Other(replace(setup, settings=settings), _WITHOUT_THAT_NONE)]
     return reaching(speed, others)
 
 
-def _most_sequences(memory: TrainingMemory) -> int:
-    """The largest power of two of sequences that fits, up to a usual number; 0 if none does."""
-    fitting = int(min(float(memory.max_micro_batch_size.value), _MOST_SEQUENCES))
-    return 2 ** (fitting.bit_length() - 1) if memory.fits and fitting else 0
+def _other_batches(memory: TrainingMemory) -> Iterator[tuple[float, float]]:
+    """Sequences of other micro-batches, each with how many runs have it or one further off [-]."""
+    taken = float(memory.micro_batch.sequences)
+    for times, share in _SMALLER:
+        if taken * times >= 1.0:
+            yield float(int(taken * times)), share
+    most = min(float(memory.max_micro_batch_size.value), _MOST_SEQUENCES) if memory.fits else 0.0
+    for times, share in _LARGER:
+        if taken * times <= most:
+            yield taken * times, share
 
 
 def _fitting(
@@ -73,14 +88,18 @@ def speed_warnings(speed: TrainingSpeed) -> Iterator[EstimateWarning]:
     """What to say about choices that nobody told and that speed depends on."""
     usual = float(speed.step.step_s)
     for name, times in speed.otherwise_s.items():
-        ratio = max((usual / float(one) for one in times), key=lambda one: max(one, 1.0 / one))
+        ratios = [usual / float(one.found) for one in times]
+        ratio = max(ratios, key=lambda one: max(one, 1.0 / one))
         if name == _BATCH:
-            if ratio >= _WORTH_TELLING_OF_BATCHES:
+            if max(ratio, 1.0 / ratio) >= _WORTH_TELLING_OF_BATCHES:
+                taken = float(speed.setup.micro_batch.sequences)
                 yield EstimateWarning(
-                    "micro_batches_of_one",
-                    "speed is that of one sequence at a time on each rank, because "
-                    f"micro_batch_size is not given: with as many as fit it is {ratio:.1f} times "
-                    "that. The range reaches up to there",
+                    "micro_batch_assumed",
+                    f"the request does not say micro_batch_size: {taken:.0f} was taken, as people "
+                    f"do as far as it fits; with others that are in use the run has "
+                    f"{min(ratios):.2f} to {max(ratios):.2f} times the speed. The range covers "
+                    "them; state it to narrow the range",
+                    about=f"training.{_BATCH}",
                 )
         elif max(ratio, 1.0 / ratio) >= _WORTH_TELLING:
             yield EstimateWarning(

@@ -197,10 +197,16 @@ class TrainingSettingsRequest(Request):
     method full: each is a projection, a layer like the model's last, and one more pass of the
     output matrix with its loss. If null, those that the model states where the framework trains
     them unless told otherwise (Megatron Bridge, NeMo), else none."""
-    micro_batch_size: int = Field(1, ge=1, le=65_536)
-    """Sequences that a data-parallel rank computes at once."""
+    micro_batch_size: int | None = Field(None, ge=1, le=65_536)
+    """Sequences that a data-parallel rank computes at once. If null, as many as people take who use
+    the framework, halved until they fit: 8 for Transformers and PEFT, 12 for MaxText, 2 for
+    torchtune, Axolotl, Unsloth, LLaMA-Factory and FMS FSDP, as many as fit for LLM Foundry; for
+    others by tokens (8,192 for Megatron-LM and what is built on it, 4,096 in a pipeline, 16,384
+    elsewhere). The answer repeats what was taken."""
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
-    """Micro-batches of one optimizer step; with a pipeline, those that pass through it."""
+    """Micro-batches of one optimizer step; with a pipeline, those that pass through it. A step
+    takes micro_batch_size sequences for each of them and each data-parallel rank, so that whoever
+    knows its sequences alone gives micro_batch_size as well."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
     """Tokens per sequence."""
     sequence_lengths: LengthsRequest | None = None

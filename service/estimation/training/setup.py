@@ -45,6 +45,7 @@ from service.estimation.software import (
     release_warnings,
     resolve_framework,
 )
+from service.estimation.training.batches import fitting_batch, usual_batch
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
 from service.estimation.training.overheads import (
@@ -98,6 +99,15 @@ class ResolvedTraining:
     learnt: Learnt | None = None
     machine: Entry[Machine] | None = None
     tier: Entry[MemoryTier] | None = None
+
+    def in_batches(self, size: int, sequences_each: float = 1.0) -> ResolvedTraining:
+        """The same run with micro-batches of so many of what has so many sequences each."""
+        batch = replace(self.setup.micro_batch, sequences=sequences_each * size)
+        return replace(
+            self,
+            asked=self.asked.model_copy(update={"micro_batch_size": size}),
+            setup=replace(self.setup, micro_batch=batch),
+        )
 
     def figures(self, snapshot: CatalogSnapshot) -> TrainingFigures:
         """Figures of the framework and the hardware, as own measurements correct them."""
@@ -195,14 +205,17 @@ def resolve_training(
     problems.stop_if_any()
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
+    usual = usual_batch(training, recipes, parallelism)
+    overheads = training_memory_overheads(snapshot)
     setup = TrainingSetup(
         Deployment(architecture, precision, accelerator.value, parallelism),
-        MicroBatch(
-            float(request.training.micro_batch_size), float(request.training.sequence_length)
-        ),
+        MicroBatch(float(usual), float(training.sequence_length)),
         settings,
     )
-    overheads = training_memory_overheads(snapshot)
+    if training.micro_batch_size is None:
+        setup = fitting_batch(setup, overheads)
+        taken = int(setup.micro_batch.sequences)
+        training = training.model_copy(update={"micro_batch_size": taken})
     return ResolvedTraining(
         model=model,
         accelerator=accelerator,

@@ -210,6 +210,7 @@ def test_what_no_measurement_bears_out_is_less_certain(settings):
 
     def width(framework, model="meta-llama/Llama-3.1-8B", **training):
         chosen = {"activation_checkpointing": "full", "cross_entropy": "plain"}
+        chosen["micro_batch_size"] = 1
         resolved, _ = settings(
             framework, model, fused_kernels=True, **{"method": "lora", **chosen, **training}
         )
@@ -443,7 +444,7 @@ def memory(training, snapshot):
 
 
 def test_what_a_request_says_is_not_left_open(packaged_snapshot):
-    adapters = {"framework": "peft", "method": "lora", "lora_rank": 64}
+    adapters = {"framework": "peft", "method": "lora", "lora_rank": 64, "micro_batch_size": 1}
     bare, told = memory(adapters, packaged_snapshot)
     assert told == {"training.lora_targets", "training.cross_entropy", "training.adapter_dtype"}
     said, told = memory(

@@ -40,8 +40,9 @@ FRAMEWORKS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def ask(packaged_snapshot):
     def answered(**asked: Any) -> tuple[float, float]:
-        """Memory [B] and step [s] of a run."""
+        """Memory [B] and step [s] of a run, of one sequence at a time unless told otherwise."""
         body = {"model": "meta-llama/Llama-3.1-8B", "accelerator": H100} | asked
+        body["training"] = {"micro_batch_size": 1} | body.get("training", {})
         memory = training_memory_answer(
             MemoryTrainingRequest.model_validate(body), packaged_snapshot
         )

@@ -1,0 +1,52 @@
+"""Micro-batches that people take: what a run has whose request says nothing of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from service.core.deployment import Parallelism
+from service.core.memory.training.memory import training_memory
+from service.core.memory.training.runtime import TrainingOverheads
+from service.core.recipes import Recipes
+from service.core.techniques.setup import TrainingSetup
+from service.estimation.training.requests import TrainingSettingsRequest
+
+#: Tokens of a micro-batch where the framework has no usual one, and in a pipeline, where many small
+#: ones fill the stages.
+_USUAL_TOKENS = 16_384
+_USUAL_TOKENS_IN_PIPELINE = 4_096
+
+
+def usual_batch(asked: TrainingSettingsRequest, recipes: Recipes, parallelism: Parallelism) -> int:
+    """Sequences of a micro-batch: as asked, else as people who use the framework take them.
+
+    Of a number of tokens there are as many sequences as make it, at least one.
+    """
+    if asked.micro_batch_size is not None:
+        return asked.micro_batch_size
+    usual = recipes.untold(asked.method, asked.zero_stage or 0)
+    tokens = int(usual.get("micro_batch_tokens", _USUAL_TOKENS))
+    if parallelism.pipeline > 1:
+        tokens = min(tokens, _USUAL_TOKENS_IN_PIPELINE)
+    elif "micro_batch_size" in usual:
+        return int(usual["micro_batch_size"])
+    return max(tokens // asked.sequence_length, 1)
+
+
+def fitting_batch(setup: TrainingSetup, overheads: TrainingOverheads) -> TrainingSetup:
+    """A run with its micro-batch, or with the largest power of two of sequences that fits.
+
+    If not even one sequence fits, it has one.
+    """
+    sequences = int(setup.micro_batch.sequences)
+    if sequences == 1:
+        return setup
+    settings = replace(setup.settings, left_open=())
+    memory = training_memory(setup.deployment, setup.micro_batch, settings, overheads)
+    fitting = reduced(sequences, int(memory.max_micro_batch_size.value))
+    return replace(setup, micro_batch=replace(setup.micro_batch, sequences=float(fitting)))
+
+
+def reduced(usual: int, most: int) -> int:
+    """The usual number where at most so many fit: itself, or a power of two, at least one."""
+    return usual if usual <= most else 2 ** (max(most, 1).bit_length() - 1)

@@ -1,0 +1,141 @@
+"""Micro-batches of runs whose requests say nothing of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.estimation.post_training.estimate import post_training_answer
+from service.estimation.post_training.requests import EXAMPLE_GRPO, PostTrainingRequest
+from service.estimation.training.batches import reduced
+from service.estimation.training.choices import training_memory_choices
+from service.estimation.training.estimate import training_estimate
+from service.estimation.training.requests import EstimateTrainingRequest
+
+SMALL = {"model": "meta-llama/Llama-3.2-1B", "accelerator": "nvidia-h100-sxm-80gb"}
+LARGE = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb"}
+
+
+@pytest.fixture
+def estimated(packaged_snapshot):
+    def estimated(model, count=8, parallelism=None, **training):
+        body = model | {"accelerator_count": count, "training": training}
+        if parallelism is not None:
+            body["parallelism"] = parallelism
+        request = EstimateTrainingRequest.model_validate(body)
+        return training_estimate(request, packaged_snapshot)
+
+    return estimated
+
+
+def _taken(answer):
+    return answer["deployment"]["training"]["micro_batch_size"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "tokens", "sequences"),
+    [
+        ("transformers", 512, 8),  # per_device_train_batch_size
+        ("torchtune", 2048, 2),  # batch_size of its recipes
+        ("torchtitan", 2048, 8),  # local_batch_size
+        ("torchtitan", 8192, 2),
+        ("megatron-lm", 2048, 4),
+        ("megatron-lm", 8192, 1),
+        ("maxtext", 2048, 12),  # per_device_batch_size
+        ("default", 1024, 16),
+        ("default", 32_768, 1),
+    ],
+)
+def test_a_run_has_the_micro_batch_that_is_usual(estimated, framework, tokens, sequences):
+    settings = {"activation_checkpointing": "full", "sequence_length": tokens, "zero_stage": 3}
+    assert _taken(estimated(SMALL, framework=framework, **settings)) == sequences
+
+
+def test_pipelines_are_filled_by_small_micro_batches(estimated):
+    run = {"framework": "torchtitan", "zero_stage": 2, "gradient_accumulation_steps": 16}
+    for tokens, sequences in ((1024, 4), (4096, 1), (8192, 1)):
+        answer = estimated(
+            SMALL, parallelism={"pipeline": 2, "data": 4}, sequence_length=tokens, **run
+        )
+        assert _taken(answer) == sequences
+
+
+def test_what_is_usual_is_halved_until_it_fits(estimated):
+    open_ = estimated(LARGE, framework="transformers", zero_stage=3, sequence_length=4096)
+    most = open_["memory"]["max_micro_batch_size"]["value"]
+    assert _taken(open_) == 2 ** (int(most).bit_length() - 1) < 8
+    assert open_["memory"]["fits"]
+    # The largest that fits does not depend on what is taken.
+    said = estimated(
+        LARGE, framework="transformers", zero_stage=3, sequence_length=4096, micro_batch_size=8
+    )
+    assert said["memory"]["max_micro_batch_size"]["value"] == most
+    assert not said["memory"]["fits"]
+
+
+def test_a_run_of_which_not_one_sequence_fits_has_one(estimated):
+    answer = estimated(LARGE, count=1, framework="transformers")
+    assert not answer["memory"]["fits"]
+    assert _taken(answer) == 1
+
+
+@pytest.mark.parametrize(
+    ("usual", "most", "taken"), [(8, 8, 8), (12, 12, 12), (12, 11, 8), (8, 5, 4), (8, 0, 1)]
+)
+def test_a_reduced_micro_batch_is_a_power_of_two(usual, most, taken):
+    assert reduced(usual, most) == taken
+
+
+def test_every_figure_is_that_of_the_micro_batch_that_is_shown(estimated):
+    run = {"framework": "torchtitan", "sequence_length": 4096, "tokens": 1e9}
+    open_ = estimated(SMALL, **run)
+    said = estimated(SMALL, **run, micro_batch_size=_taken(open_))
+    null = estimated(SMALL, **run, micro_batch_size=None)
+    assert _taken(open_) > 1
+    assert null == open_
+    assert said["memory"] == open_["memory"]
+    assert said["deployment"] == open_["deployment"]
+    for part, name in (
+        *(("latency", "step_s"), ("latency", "tokens_per_s"), ("latency", "mfu_ratio")),
+        *(("energy", "it_power_w"), ("energy", "it_energy_run_kwh")),
+    ):
+        assert said[part][name]["value"] == open_[part][name]["value"]
+
+
+def test_ways_to_divide_and_recompute_are_compared_by_one_micro_batch(estimated, packaged_snapshot):
+    run = {"framework": "transformers", "zero_stage": 3}
+    taken = _taken(estimated(LARGE, **run))
+    bodies = [
+        LARGE | {"accelerator_count": 8, "training": run | more}
+        for more in ({}, {"micro_batch_size": taken})
+    ]
+    open_, said = (
+        training_memory_choices(EstimateTrainingRequest.model_validate(body), packaged_snapshot)
+        for body in bodies
+    )
+    assert open_ == said
+
+
+def test_a_micro_batch_fits_beside_a_teacher(packaged_snapshot):
+    def asked(**training):
+        body = LARGE | {
+            "accelerator_count": 8,
+            "training": {"framework": "transformers", "zero_stage": 3} | training,
+            "distillation": {"teacher": {"model": "meta-llama/Llama-3.1-70B"}},
+        }
+        return post_training_answer(PostTrainingRequest.model_validate(body), packaged_snapshot)
+
+    open_ = asked(activation_checkpointing="full", sequence_length=2048)
+    assert open_["fits"]
+    most = open_["memory"]["max_micro_batch_size"]["value"]
+    assert _taken(open_) == min(2 ** (int(most).bit_length() - 1), 8)
+
+
+def test_no_optimizer_step_takes_more_than_is_generated(packaged_snapshot):
+    training = {k: v for k, v in EXAMPLE_GRPO["training"].items() if k != "micro_batch_size"}
+    training["framework"] = "transformers"
+    grpo = EXAMPLE_GRPO["grpo"] | {"prompts": 16, "samples_per_prompt": 8}
+    body = EXAMPLE_GRPO | {"training": training, "grpo": grpo}
+    answer = post_training_answer(PostTrainingRequest.model_validate(body), packaged_snapshot)
+    # 16 prompts with 8 completions each, over 8 accelerators and 8 micro-batches: two in each.
+    assert _taken(answer) == 2
+    assert answer["step"]["updates_per_step"] == 1.0
