@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Parallelism
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import TrainingOverheads
@@ -11,26 +12,39 @@ from service.core.recipes import Recipes
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.training.requests import TrainingSettingsRequest
 
-#: Tokens of a micro-batch where the framework has no usual one, and in a pipeline, where many small
-#: ones fill the stages.
+#: Tokens of a micro-batch where the framework has no usual one: what sources of training in
+#: hardware_catalog/measurements take in the middle, 2026.
 _USUAL_TOKENS = 16_384
-_USUAL_TOKENS_IN_PIPELINE = 4_096
+#: The stage that gathers all weights for each micro-batch.
+_GATHERED = 3
 
 
-def usual_batch(asked: TrainingSettingsRequest, recipes: Recipes, parallelism: Parallelism) -> int:
+def usual_batch(
+    asked: TrainingSettingsRequest,
+    recipes: Recipes,
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+) -> int:
     """Sequences of a micro-batch: as asked, else as people who use the framework take them.
 
-    Of a number of tokens there are as many sequences as make it, at least one.
+    A pipeline takes them one by one, since it is filled by many. Of a number of tokens there are as
+    many sequences as make it, at least one. Where weights are gathered for each micro-batch, more
+    tokens are needed to be worth it of a model each of whose tokens uses few of them, and
+    tensor-parallel ranks, which divide activations, take as many as they would alone.
     """
     if asked.micro_batch_size is not None:
         return asked.micro_batch_size
-    usual = recipes.untold(asked.method, asked.zero_stage or 0)
-    tokens = int(usual.get("micro_batch_tokens", _USUAL_TOKENS))
+    usual = recipes.untold(asked.method, asked.zero_stage or 0, routes=architecture.routes)
     if parallelism.pipeline > 1:
-        tokens = min(tokens, _USUAL_TOKENS_IN_PIPELINE)
-    elif "micro_batch_size" in usual:
+        return 1
+    if "micro_batch_size" in usual:
         return int(usual["micro_batch_size"])
-    return max(tokens // asked.sequence_length, 1)
+    tokens = float(usual.get("micro_batch_tokens", _USUAL_TOKENS))
+    if asked.zero_stage == _GATHERED:
+        tokens *= parallelism.tensor
+        if parallelism.expert == 1:
+            tokens *= architecture.total_parameters / architecture.active_parameters
+    return max(int(tokens / asked.sequence_length), 1)
 
 
 def fitting_batch(setup: TrainingSetup, overheads: TrainingOverheads) -> TrainingSetup:

@@ -205,7 +205,7 @@ def resolve_training(
     problems.stop_if_any()
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
-    usual = usual_batch(training, recipes, parallelism)
+    usual = usual_batch(training, recipes, architecture, parallelism)
     overheads = training_memory_overheads(snapshot)
     setup = TrainingSetup(
         Deployment(architecture, precision, accelerator.value, parallelism),
