@@ -91,18 +91,8 @@ def speed_warnings(speed: TrainingSpeed) -> Iterator[EstimateWarning]:
     for name, times in speed.otherwise_s.items():
         ratios = [usual / float(one.found) for one in times]
         ratio = max(ratios, key=lambda one: max(one, 1.0 / one))
-        if name == _BATCH:
-            if max(ratio, 1.0 / ratio) >= _WORTH_TELLING_OF_BATCHES:
-                taken = float(speed.setup.micro_batch.sequences)
-                yield EstimateWarning(
-                    "micro_batch_assumed",
-                    f"the request does not say micro_batch_size: {taken:.0f} was taken, as people "
-                    f"do as far as it fits; with others that are in use the run has "
-                    f"{min(ratios):.2f} to {max(ratios):.2f} times the speed. The range covers "
-                    "them; state it to narrow the range",
-                    about=f"training.{_BATCH}",
-                )
-        elif max(ratio, 1.0 / ratio) >= _WORTH_TELLING:
+        least = _WORTH_TELLING_OF_BATCHES if name == _BATCH else _WORTH_TELLING
+        if max(ratio, 1.0 / ratio) >= least:
             yield EstimateWarning(
                 "speed_left_open",
                 f"the request does not say {CHOICES[name]}: with another common choice the run has "
