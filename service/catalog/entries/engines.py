@@ -271,8 +271,10 @@ _CONDITIONS = frozenset({"methods", "zero_stages", "since", "encoders", "routed"
 
 def _unless_told(trains: Document) -> Mapping[str, Any]:
     """Settings that it always sets otherwise than most do where nobody says; the last counts."""
-    known = UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION + UNTOLD_OF_PLACES
-    known += UNTOLD_OF_BATCHES
+    known = (
+        *(UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_PRECISION),
+        *(UNTOLD_OF_PLACES + UNTOLD_OF_BATCHES),
+    )
     return {
         name: value
         for one in _stated(trains, "unless_told")

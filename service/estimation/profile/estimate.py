@@ -148,7 +148,7 @@ def _activations(
     batch = trained.asked
     unit = (
         float(architecture.layer_count)
-        * float(batch.micro_batch_size)
+        * float(setup.micro_batch.sequences)
         * float(batch.sequence_length)
         * float(architecture.hidden_size)
         * setup.deployment.precision.activations.bits_per_element
@@ -158,7 +158,7 @@ def _activations(
     figures = {
         "constant": constant,
         "layers": architecture.layer_count,
-        "sequences": batch.micro_batch_size,
+        "sequences": setup.micro_batch.sequences,
         "tokens": batch.sequence_length,
         "hidden_size": architecture.hidden_size,
         "bytes_per_element": setup.deployment.precision.activations.bits_per_element / 8.0,
