@@ -76,6 +76,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "list_prices": ("metrics", "choices"),
     "locality_unknown": ("compliance.locality", "locality"),
     "making_disputed": ("saved_gco2e", "fast_memory", "memory_saved_gb"),
+    "made_to_fit": ("activation_checkpointing", "training.zero_stage", "training"),
     "makes_no_progress": ("run", "training.failures", "failures"),
     "memory_bound_share_assumed": ("memory_bound_ratio", "tier"),
     "memory_tier_short": ("tier_bytes", "offload.memory_tier"),

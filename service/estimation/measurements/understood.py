@@ -28,7 +28,7 @@ from service.estimation.faults import fault
 from service.estimation.inference.filling import MOST
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.mended import mended
-from service.estimation.measurements.releases import release_said
+from service.estimation.measurements.releases import engine_said, release_said
 from service.estimation.references import TAGS
 
 #: Rates of a whole deployment, which offline runs measure with as many requests as fit.
@@ -149,7 +149,15 @@ def _known_engine(
 ) -> dict[str, Any]:
     """Settings whose engine the catalog has: the one named, or what stands for its class."""
     named = settings.get(field)
-    if not isinstance(named, str):
+    if named is not None and not isinstance(named, str):
+        return settings
+    said = _engine_said(named, workload, document, snapshot)
+    if said is not None:
+        warnings.append(
+            f"{field} is {'not given' if named is None else named}; {said} is taken from /engine"
+        )
+        settings, named = settings | {field: said}, said
+    if named is None:
         return settings
     versions: list[str] = [name for name in _VERSIONS if name in settings]
     try:
@@ -167,6 +175,19 @@ def _known_engine(
     )
     kept = {name: value for name, value in settings.items() if name not in versions}
     return kept | {field: class_.reference}
+
+
+def _engine_said(
+    named: str | None,
+    workload: EngineWorkload,
+    document: Mapping[str, Any],
+    snapshot: CatalogSnapshot,
+) -> str | None:
+    """The engine that a document tells of in words, where its request leaves that open."""
+    try:
+        return engine_said(document, named, workload, snapshot)
+    except UnknownReference:
+        return None
 
 
 def _known_release(

@@ -48,6 +48,7 @@ from service.estimation.software import (
 from service.estimation.training.batches import fitting_batch, usual_batch
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
+from service.estimation.training.fitting import least_that_fits
 from service.estimation.training.overheads import (
     measured_framework,
     training_memory_entries,
@@ -132,11 +133,35 @@ def resolve_training(
 ) -> ResolvedTraining:
     """Fill in a training run from the catalog.
 
+    What nobody told is as the framework does it, or by the least that makes the run fit.
+
     Raises
     ------
     Rejected
         With everything that is wrong with it, and all that ``problems`` held before.
     """
+    usual = _as_told(request, snapshot, problems)
+    found = least_that_fits(
+        usual,
+        request.training,
+        snapshot.engines[usual.setup.settings.framework].value,
+        lambda told: _as_told(request.model_copy(update={"training": told}), snapshot, Problems()),
+    )
+    if not found.left_open and not found.warnings:
+        return found.run
+    setup = found.run.setup
+    settings = replace(setup.settings, left_open=(*setup.settings.left_open, *found.left_open))
+    return replace(
+        found.run,
+        setup=replace(setup, settings=settings),
+        warnings=(*found.run.warnings, *found.warnings),
+    )
+
+
+def _as_told(
+    request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> ResolvedTraining:
+    """A training run with what its framework does where it is told nothing."""
     model = problems.attempt("/model", lambda: resolve_model(request.model, snapshot))
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems

@@ -157,7 +157,9 @@ def test_what_a_request_leaves_out_is_as_the_framework_does(settings, framework)
         # In a pipeline weights stay whole, since every micro-batch would collect them.
         ("torchtitan", {"data": 2, "pipeline": 4}, {}, (2, "1f1b", 1)),
         ("torchtitan", {"data": 8}, {"zero_stage": 0}, (0, "1f1b", 1)),
-        ("deepspeed", {"data": 8}, {}, (0, "1f1b", 1)),
+        # Without being told DeepSpeed divides nothing, by which this model does not fit.
+        ("deepspeed", {"data": 8}, {}, (1, "1f1b", 1)),
+        ("deepspeed", {"data": 8}, {"zero_stage": 0}, (0, "1f1b", 1)),
         # 32 layers on 4 ranks: 4 stages of two layers each.
         ("megatron-lm", {"pipeline": 4}, {"gradient_accumulation_steps": 8}, (0, "interleaved", 4)),
         # 6 micro-batches are no whole rounds of 4; 5 ranks have no layers alike.
