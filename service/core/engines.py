@@ -183,7 +183,7 @@ class Engine:
     what is ``usual`` for it, has kernels for weights in ``formats`` except what it ``lacks``, holds
     its cache in ``caches``, in ``usual_caches`` for some formats of weights where nobody says, and
     trains by ``recipes``. Checkpoints in some formats are taken in ``usual_weights`` where nobody
-    says.
+    says, and weights of which a width alone is said.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Processors of the host compute ``experts_on_host``, or in small
     steps all that is ``offloaded_on_host`` where it has no room. Copies of those
