@@ -19,6 +19,9 @@ from service.core.recipes import Recipes
 
 #: What an engine runs.
 EngineWorkload: TypeAlias = Literal["inference", "training"]
+#: What becomes of what lies outside the accelerator: processors of the host compute it in small
+#: steps, each layer is copied when it is due, or all weights lie there and are fetched ahead.
+Offloaded: TypeAlias = Literal["host", "in-turn", "whole"]
 #: Whether beams hold the cache of their prompt once, or each for itself.
 BeamCaches: TypeAlias = Literal["shared", "copied"]
 
@@ -183,10 +186,11 @@ class Engine:
     what is ``usual`` for it, has kernels for weights in ``formats`` except what it ``lacks``, holds
     its cache in ``caches``, in ``usual_caches`` for some formats of weights where nobody says, and
     trains by ``recipes``. Checkpoints in some formats are taken in ``usual_weights`` where nobody
-    says.
+    says, and weights of which a width alone is said.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Processors of the host compute ``experts_on_host``, or in small
-    steps all that is ``offloaded_on_host`` where it has no room. Copies of those
+    steps all that is ``offloaded`` to it where there is no room, or layers are copied in turn, or
+    all weights lie outside. Copies of those
     that ``shares_experts`` may hold each expert once among them. Those that are ``preallocating``
     take their share of the memory when they start, whatever they come to need of it; those that
     ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those that are
@@ -212,7 +216,7 @@ class Engine:
     recipes: Recipes = field(default_factory=Recipes)
     divides_layers: bool = False
     experts_on_host: bool = False
-    offloaded_on_host: bool = False
+    offloaded: Offloaded | None = None
     shares_experts: bool = False
     preallocating: bool = False
     pads_heads: bool = False

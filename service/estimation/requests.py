@@ -262,7 +262,8 @@ class OffloadRequest(Request):
     """Idle conversations whose caches are kept, over all replicas."""
     overlap_ratio: Ratio = 0.5
     """How much prefetching hides: 0 if tiers are read one after the other, 1 if all but the slowest
-    is hidden."""
+    is hidden. If left out, half of it, and nothing with engines that copy each layer when it is
+    due."""
 
 
 class SpeculativeRequest(Request):

@@ -217,6 +217,28 @@ def test_a_width_without_a_layout_is_read_by_every_engine(packaged_snapshot):
         inference_latency_answer(asked(engine=engine, weights="int4"), packaged_snapshot)
 
 
+@pytest.mark.parametrize(
+    ("engine", "width", "format_id"),
+    [
+        ("transformers", "int8", "bnb-int8"),
+        ("transformers", "int4", "bnb-nf4"),
+        ("mlx", "int4", "mlx-4bit"),
+        ("llama.cpp", "int4", "gguf-q4_k_m"),
+        ("ollama", "int8", "gguf-q8_0"),
+        # Engines of servers pack a width in one way or another that is about as fast.
+        ("vllm", "int8", "int8"),
+    ],
+)
+def test_a_width_alone_is_packed_as_an_engine_usually_does(
+    packaged_snapshot, engine, width, format_id
+):
+    accelerator = "apple-m4-max-128gb" if engine == "mlx" else "h100-sxm"
+    answer = inference_latency_answer(asked(accelerator, engine, weights=width), packaged_snapshot)
+    assert answer["deployment"]["precision"]["weights"] == format_id
+    told = [one for one in answer["warnings"] if one["code"] == "usual_file"]
+    assert bool(told) is (format_id != width)
+
+
 def test_activations_that_no_kernel_takes_are_refused_with_those_that_it_does(packaged_snapshot):
     request = asked(weights="fp8", activations="int8")
     pointer, detail = refused(request, packaged_snapshot)

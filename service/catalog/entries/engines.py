@@ -93,7 +93,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         usual_weights=dict(reads.get("usual", {})),
         divides_layers=layout.get("divides") == "layers",
         experts_on_host=layout.get("experts") == "host",
-        offloaded_on_host=layout.get("offloaded") == "host",
+        offloaded=layout.get("offloaded"),
         shares_experts=layout.get("shares_experts") is True,
         recipes=_recipes(trains),
         preallocating=fields.get("preallocating") is True,
