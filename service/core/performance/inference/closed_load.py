@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from service.core.elementwise import Number, exp, maximum, minimum
+from service.core.elementwise import Number, exp, is_nothing, maximum, minimum
 from service.core.performance.inference.batching import SteadyState, closed_loop, companions
 from service.core.performance.inference.open_load import TimedLoad
-from service.core.performance.inference.percentiles import TimesOfUsers, added, ratio_of
-from service.core.performance.inference.queueing import NORMAL_QUANTILES, gamma_quantile
+from service.core.performance.inference.percentiles import (
+    Percentiles,
+    TimesOfUsers,
+    added,
+    ratio_of,
+)
+from service.core.performance.inference.queueing import (
+    NORMAL_QUANTILES,
+    SHARES,
+    gamma_quantile,
+)
 from service.core.performance.inference.replica import Mix, Replica
 from service.core.performance.inference.token_times import TokenTimes
 from service.core.performance.inference.users import FirstTokens, times_of_users
@@ -77,7 +86,31 @@ def _percentiles(
     assert mix is not None  # noqa: S101 - prompts and decoding are in one replica
     each = prompt_times(replica, mix)
     first = _first_tokens(replica, state, mix, each, running, waiting)
-    return times_of_users(replica.requests, first, _tokens(replica, state, mix, each))
+    found = times_of_users(replica.requests, first, _tokens(replica, state, mix, each))
+    return found if is_nothing(state.wave_prompts) else _in_waves(replica, mix, state, first, found)
+
+
+def _in_waves(
+    replica: Replica, mix: Mix, state: SteadyState, first: FirstTokens, found: TimesOfUsers
+) -> TimesOfUsers:
+    """Percentiles of requests that begin in waves: who waits longest gets later tokens soonest.
+
+    Whole requests take as long as each other.
+    """
+    wave_s = state.wave_prompts * mix.taken_s
+    variance = wave_s * wave_s / 3.0
+    later = maximum(replica.requests.later_tokens, 1.0)
+    ttft: dict[str, Number] = {}
+    tpot: dict[str, Number] = {}
+    for name, share in SHARES.items():
+        # Turns are uniform.
+        excess_s = (2.0 * share - 1.0) * wave_s
+        first_s: Number = getattr(found.ttft_s, name)
+        each_s: Number = getattr(found.tpot_s, name)
+        parts = ((first_s - first.mean_s, first.variance), (excess_s, variance))
+        ttft[name] = first.mean_s + added(parts, name)
+        tpot[name] = each_s + excess_s / later
+    return TimesOfUsers(Percentiles(**ttft), Percentiles(**tpot), found.e2e_s)
 
 
 def _tokens(replica: Replica, state: SteadyState, mix: Mix, each: PromptTimes) -> TokenTimes:
