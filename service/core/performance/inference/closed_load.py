@@ -28,6 +28,7 @@ from service.core.performance.inference.token_times import TokenTimes
 from service.core.performance.inference.users import FirstTokens, times_of_users
 from service.core.performance.inference.varied_prompts import (
     PromptTimes,
+    crowded_s,
     length_excess_s,
     prompt_times,
 )
@@ -162,11 +163,15 @@ def _first_tokens(
     apart = companions(replica, sequences)[1]
     parts = state.ttft_parts_s
     rate = state.requests_per_s / stages
-    square = each.rms_s * each.rms_s
-    # Others that are computed in the same step, and the rest of the one under way.
+    # Others that are computed in the same step, of which each adds less than the first takes, and
+    # the rest of the step under way.
+    another_s = maximum(crowded_s(replica, mix, 1.0) - crowded_s(replica, mix, 0.0), 0.0)
     sharing = apart * state.others_ratio * minimum(state.prompts_per_step, mix.fitting_prompts)
     step_s = state.tpot_s
-    variance = sharing * square + state.busy_ratio * step_s * step_s / 12.0
+    variance = (
+        sharing * (another_s * another_s + each.variance)
+        + state.busy_ratio * step_s * step_s / 12.0
+    )
     # Prompts that wait for room in a step.
     queue_s = parts["earlier_prompts"] + parts["backlog"]
     queued = rate * queue_s
@@ -175,7 +180,7 @@ def _first_tokens(
     decoding = maximum(state.decoding_sequences / stages, _NONE)
     in_queue = alone * decoding / (alone + decoding)
     variance = variance + apart * (in_queue * share_s * share_s + queued * each.variance)
-    before_s = parts["step_under_way"] + queue_s + sharing * mix.taken_s
+    before_s = parts["step_under_way"] + queue_s + sharing * another_s
     slot_s = waiting / state.requests_per_s
     ends = _ends_variance(requests.output_spread.square_ratio, waiting / running)
     slot_variance = slot_s / state.requests_per_s * ends
