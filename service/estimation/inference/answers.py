@@ -191,6 +191,15 @@ class Load(Answer):
     e2e_s: Percentiles | None
 
 
+class InFlight(Answer):
+    """What requests see of which as many are always in flight: another comes for each answered."""
+
+    ttft_s: Percentiles
+    tpot_s: Percentiles | None
+    """Null where nothing is generated."""
+    e2e_s: Percentiles
+
+
 class Burst(Answer):
     """What requests see that come all at once."""
 
@@ -279,6 +288,8 @@ class Latency(LatencyFigures, TaskTime, LatencyRates, LatencyPhases):
     """Present if network_round_trip_s is given."""
     load: NotRequired[IfAny[Load]]
     """Present with a request rate."""
+    in_flight: NotRequired[IfAny[InFlight]]
+    """Present without a request rate, unless requests come at_once."""
     burst: NotRequired[IfAny[Burst]]
     """Present if requests come at_once."""
 

@@ -34,6 +34,7 @@ _STATE = paths(
     "latency.state.queued_prompts",
     "latency.state.varied_s",
     "latency.state.fuller_s",
+    "latency.state.wave_prompts",
 )
 _BURST = paths(
     "latency.burst.full.chunks",
@@ -121,11 +122,11 @@ LATENCY = (
     Formula(
         "tpot_s",
         "base_s + others_ratio * prompts_per_step * taken_s + fuller_s"
-        " if output_tokens > 1 else decode_step_s",
+        " - wave_prompts * taken_s / (output_tokens - 1) if output_tokens > 1 else decode_step_s",
         _CHUNKED,
         "latency.tpot_s",
         _of(_MIX, "base_s", "taken_s")
-        | _of(_STATE, "others_ratio", "prompts_per_step", "fuller_s")
+        | _of(_STATE, "others_ratio", "prompts_per_step", "fuller_s", "wave_prompts")
         | _TOKENS
         | paths(decode_step_s="latency.state.decode.total_s"),
     ),
@@ -152,6 +153,13 @@ LATENCY = (
         _ARRIVAL,
         "latency.ttft_parts_s.earlier_prompts",
         _of(_MIX, "taken_s") | _of(_STATE, "others_ratio", "queued_prompts"),
+    ),
+    Formula(
+        "wave_s",
+        "wave_prompts * taken_s",
+        f"{_CHUNKED}; requests that are alike and begin together end together",
+        "latency.ttft_parts_s.wave",
+        _of(_MIX, "taken_s") | _of(_STATE, "wave_prompts"),
     ),
     Formula(
         "step_under_way_s",

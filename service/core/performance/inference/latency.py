@@ -21,15 +21,16 @@ from service.core.lightweight import computed_once, lightweight
 from service.core.otherwise import Other, reaching
 from service.core.performance.beams import with_beams
 from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.inference.batching import SteadyState, closed_loop
+from service.core.performance.inference.batching import SteadyState
 from service.core.performance.inference.burst import Burst, burst_load
+from service.core.performance.inference.closed_load import closed_load
 from service.core.performance.inference.disaggregation import (
     Pools,
-    pooled_closed_loop,
+    pooled_closed_load,
     pooled_open_load,
 )
 from service.core.performance.inference.load_ends import LoadEnds, without_end
-from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, open_load
+from service.core.performance.inference.open_load import OpenLoad, TimedLoad, open_load
 from service.core.performance.inference.phases import Phase, phase
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import FullReplica, Mix, Replica, Requests
@@ -56,7 +57,7 @@ class InferenceLatency:
     deployment: Deployment
     workload: InferenceWorkload
     calibration: PerformanceCalibration
-    replica: ReplicaLoad
+    replica: TimedLoad | Burst
     filled: FullReplica | None = None
     pools: Pools | None = None
     average: InferenceLatency | None = None
@@ -328,27 +329,11 @@ def inference_latency(
         return _disaggregated(deployment, workload, serving, replica, float(slots))
     prefill = replica.prefill()
     filled = FullReplica(replica, slots, prefill)
-    load: ReplicaLoad
+    load: TimedLoad | Burst
     if workload.arrivals == "at_once" and workload.requests_per_s is None:
         load = burst_load(replica, slots, workload.concurrency / replicas, prefill)
     elif workload.requests_per_s is None:
-        concurrency_per_replica = workload.concurrency / replicas
-        running_sequences = maximum(minimum(concurrency_per_replica, slots), 1.0)
-        state = closed_loop(replica, running_sequences, prefill)
-        # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
-        waiting = maximum(concurrency_per_replica - running_sequences, 0.0)
-        wait_s = waiting / state.requests_per_s
-        # Fewer users than replicas leave some replicas without work part of the time.
-        busy = minimum(concurrency_per_replica, 1.0)
-        load = ReplicaLoad(
-            state=state,
-            running_sequences=running_sequences,
-            waiting_requests=waiting,
-            busy_ratio=busy,
-            requests_per_s=state.requests_per_s * busy,
-            mean_ttft_s=state.ttft_s + wait_s,
-            ttft_parts_s={**state.ttft_parts_s, "free_slot": wait_s},
-        )
+        load = closed_load(replica, slots, workload.concurrency / replicas, prefill)
     else:
         load = open_load(filled, workload.requests_per_s / replicas)
     return InferenceLatency(deployment, workload, calibration, load, filled=filled)
@@ -422,18 +407,9 @@ def _disaggregated(
 ) -> InferenceLatency:
     """Latency with prompts and decoding in pools of their own, of a single configuration."""
     pools = disaggregated_pools(deployment, serving, replica, slots)
-    load: ReplicaLoad
+    load: TimedLoad | Burst
     if workload.requests_per_s is None:
-        state, rate_per_s = pooled_closed_loop(pools, float(workload.concurrency))
-        load = ReplicaLoad(
-            state=state,
-            running_sequences=state.decoding_sequences,
-            waiting_requests=0.0,
-            busy_ratio=1.0,
-            requests_per_s=rate_per_s / pools.replicas,
-            mean_ttft_s=state.ttft_s,
-            ttft_parts_s=state.ttft_parts_s,
-        )
+        load = pooled_closed_load(pools, float(workload.concurrency))
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
     return InferenceLatency(deployment, workload, replica.calibration, load, pools=pools)

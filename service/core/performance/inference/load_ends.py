@@ -17,7 +17,7 @@ from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
 from service.core.interval import Z_90, Interval, scale
 from service.core.lightweight import computed_once, lightweight
 from service.core.performance.inference.burst import Burst
-from service.core.performance.inference.open_load import OpenLoad
+from service.core.performance.inference.open_load import OpenLoad, TimedLoad
 
 if TYPE_CHECKING:
     from service.core.performance.inference.latency import InferenceLatency
@@ -99,21 +99,19 @@ def _between(
     )
 
 
-def percentile_s(latency: InferenceLatency, figure: str, share: str) -> Interval | None:
+def percentile_s(latency: InferenceLatency, figure: str, share: str) -> Interval:
     """A percentile over requests of a time by its name, such as "p95" of "ttft_s" [s].
 
-    None where a number of requests is always in flight, of which only means are computed.
+    Where it is given what is in flight, it is known as well as the mean.
     """
     if latency.ends is not None:
         known = {"ttft_s": "prefill", "tpot_s": "decode", "e2e_s": "throughput"}[figure]
         return latency.ends.percentile_s(figure, share, latency.log_sigma[known])
-    if latency.burst is None:
-        return None
     mean: Interval = getattr(latency, figure)
-    return scale(mean, _percentile_of(latency.burst, figure, share) / mean.value)
+    return scale(mean, _percentile_of(latency.replica, figure, share) / mean.value)
 
 
-def _percentile_of(load: OpenLoad | Burst, figure: str, share: str) -> Number:
+def _percentile_of(load: TimedLoad | Burst, figure: str, share: str) -> Number:
     found: Number = getattr(getattr(load, figure), share)
     return found
 
