@@ -55,7 +55,8 @@ _WRITTEN = {"ga10x": "GA10x", "gb20x": "GB20x", "x86": "x86"}
 _ANY_SOFTWARE = "default"
 #: Names of places before which English has an article.
 _TAKES_ARTICLE = re.compile(
-    r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Republic|Islands)$"
+    r"United |European Union|Middle East|World |Bahamas|Comoros|Gambia|Maldives|Netherlands|"
+    r"Philippines|.*(Republic|Islands)$"
 )
 
 

@@ -18,6 +18,8 @@ _SEPARATORS = str.maketrans("", "", "-_ :")
 MOST_SUGGESTIONS = 5
 #: All entries that a name could mean are told, unless they are more than anybody reads.
 MOST_CANDIDATES = 20
+#: A sentence names fewer of them.
+_MOST_NAMED = 8
 _LEAST_SCORE = 60.0
 _LONGEST_COMPARED = 200
 #: Names of fewer letters are a slip away from any other.
@@ -80,8 +82,10 @@ class AmbiguousReference(UnknownReference):
 
     @property
     def hint(self) -> str:
-        """All that the name could mean, to be put after what is wrong."""
-        return f"; it could be any of {', '.join(self.suggestions)}"
+        """What the name could mean, to be put after what is wrong."""
+        named = self.suggestions[:_MOST_NAMED]
+        more = ", and others" if len(self.suggestions) > len(named) else ""
+        return f"; it could be any of {', '.join(named)}{more}"
 
 
 @dataclass(frozen=True, slots=True)
