@@ -121,8 +121,9 @@ def resolve_serving_engine(
         reference = that_serves(usual, model_types, accelerators, snapshot)
     pointers = (_ENGINE, _VERSION)
     listed = [one.removesuffix(OF_CHECKPOINT) for one in weights_formats]
+    placed = accelerators[0] if accelerators else None
     return resolve_engine(
-        reference, asked.engine_version, "inference", pointers, snapshot, problems, listed
+        reference, asked.engine_version, "inference", pointers, snapshot, problems, listed, placed
     )
 
 
