@@ -319,9 +319,13 @@ def lack_warnings(
 def _able(
     engine: Engine, hardware: Hardware | None, generation: str | None
 ) -> Callable[[str], bool]:
-    """Whether a generation has kernels for a format, on an accelerator if one is named."""
+    """Whether a generation has kernels for weights in a format, on an accelerator if one is named.
+
+    Formats that scale vectors are those of caches alone.
+    """
     return lambda format_id: (
-        engine.formats_of(generation).has(format_id)
+        not NUMBER_FORMATS[format_id].vector_scale_bytes
+        and engine.formats_of(generation).has(format_id)
         and not (hardware is not None and engine.lacks_format(format_id, hardware))
     )
 
