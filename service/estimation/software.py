@@ -84,7 +84,7 @@ def resolve_engine(
             return found.value
         others = [] if accelerator is None else engines_on(accelerator, workload, snapshot)
         where = f" on {accelerator.name}" if accelerator is not None and others else ""
-        named = ", ".join(others or able())
+        named = ", ".join(sorted(others or able(), key=lambda id_: not id_.startswith(found.id)))
         raise DocumentInvalid(
             "", f"{found.id} is not estimated for {workload}{where}; these are: {named}"
         )
