@@ -142,7 +142,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "saturated": ("latency.load.saturated", "load.saturated", "intervals", "requests_per_s"),
     "schedule_unused": ("pipeline_schedule", "training"),
     "search_energy_unknown": ("search", "tier"),
-    "setting_unused": ("serving", "precision", "deployment"),
+    "setting_unused": (),
     "some_prices_unknown": ("metrics", "choices"),
     "speed_left_open": ("tokens_per_s", "tpot_s", "ttft_s", "step_s", "training", "serving"),
     "stages_not_alike": ("parallelism.pipeline", "virtual_stages", "training"),

@@ -416,7 +416,10 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
         ("vlm", "did you mean vllm"),
         ("vlm", "? For inference there are autoawq, "),
         ("qqqqqqqqqqqqqqqqqq", "'; for inference there are autoawq, "),
-        ("torchtitan", "torchtitan is not estimated for inference; these are: "),
+        (
+            "torchtitan",
+            "torchtitan is not estimated for inference on NVIDIA H100 SXM5 80 GB; these are: ",
+        ),
     ],
 )
 def test_what_serves_nothing_is_refused_with_what_does(packaged_snapshot, engine, detail):

@@ -58,6 +58,11 @@ def test_a_format_that_could_be_several_is_refused():
         asked(weights="4bit")
 
 
+def test_names_that_mean_more_than_a_format_say_what_to_set():
+    with pytest.raises(ValidationError, match="fp8_recipe mxfp8"):
+        asked(weights="mxfp8")
+
+
 def test_lists_of_formats_name_what_there_is(packaged_snapshot):
     listed = {
         name: entry.id

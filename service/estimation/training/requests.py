@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -96,6 +96,29 @@ TensorNames = Annotated[
 ]
 Dtype = Literal["fp32", "bf16", "fp16"]
 
+#: What trainers and papers call optimizers, with hyphens for underscores.
+_OPTIMIZERS_CALLED = {
+    **dict.fromkeys(("adam", "adamw-torch", "adamw-torch-fused", "adamw-hf"), "adamw"),
+    **dict.fromkeys(("adam-8bit", "adam8bit", "adamw8bit", "adamw-bnb-8bit"), "adamw-8bit"),
+    "paged-adamw-32bit": "paged-adamw",
+    "paged-adamw8bit": "paged-adamw-8bit",
+    "lion-32bit": "lion",
+    "galore": "galore-adamw",
+}
+
+
+def _optimizer_meant(given: object) -> object:
+    """An optimizer by the name that fields have, or by what trainers call it."""
+    if not isinstance(given, str):
+        return given
+    typed = given.strip().casefold().replace("_", "-")
+    return _OPTIMIZERS_CALLED.get(typed, typed if typed in get_args(Optimizer) else given)
+
+
+OptimizerName = Annotated[
+    Optimizer, BeforeValidator(_optimizer_meant, json_schema_input_type=Optimizer)
+]
+
 
 class TrainingOffloadRequest(Request):
     """What is offloaded from the accelerator."""
@@ -167,7 +190,7 @@ class TrainingSettingsRequest(Request):
     """Inputs that a block of BOFT rotates together; divides the inputs of every target."""
     boft_factors: int = Field(1, ge=1, le=32)
     """Factors of the rotation of BOFT."""
-    optimizer: Optimizer = "adamw"
+    optimizer: OptimizerName = "adamw"
     """Decides how many bytes of state each trained weight has. 8bit keeps states in 8 bits, paged
     moves those that do not fit to host memory; galore and apollo keep moments of rank
     optimizer_rank for matrices inside the layers."""

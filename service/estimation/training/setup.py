@@ -65,6 +65,7 @@ from service.estimation.training.untold import (
     left_open,
     zero_stage_of,
 )
+from service.estimation.training.unused import unused_settings
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
@@ -257,7 +258,7 @@ def _as_told(
             *accelerator_warnings(accelerator),
             *platform_warnings(accelerator.value, machine, parallelism),
             *offload_warnings(training.offload, settings.offload.tier),
-            *_precision_warnings(request),
+            *unused_settings(request, settings),
             *products_warnings(settings, precision, accelerator.value),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
@@ -340,7 +341,7 @@ def usual_weights(architecture: ModelArchitecture, method: str, recipes: Recipes
 
 def _idle_schedule(settings: TrainingSettings, layers: int, stages: int) -> str | None:
     """What to say of a schedule that is no other than 1f1b."""
-    if stages == 1 and settings.pipeline_schedule in ("zero-bubble", "dualpipe"):
+    if stages == 1 and settings.pipeline_schedule in ("gpipe", "zero-bubble", "dualpipe"):
         return "without a pipeline its schedule changes nothing"
     if settings.pipeline_schedule == "interleaved" and settings.virtual_stages == 1:
         advice = _advice("virtual_stages", filling_virtual_stages(layers, stages))
@@ -383,16 +384,6 @@ def _model_warnings(
                 "are not trained along; set training.prediction_layers to train them",
                 about="training.prediction_layers",
             )
-
-
-def _precision_warnings(request: TrainingRequest) -> Iterator[EstimateWarning]:
-    """What to say of a format that training has nothing in."""
-    if request.precision.kv_cache is not None:
-        yield EstimateWarning(
-            "setting_unused",
-            "training keeps no KV cache: a format of it changes nothing",
-            about="precision.kv_cache",
-        )
 
 
 def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarning]:

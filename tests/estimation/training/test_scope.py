@@ -169,7 +169,7 @@ def test_a_format_that_is_not_known_says_what_is():
             {
                 "model": "meta-llama/Llama-3.1-8B",
                 "accelerator": B200,
-                "precision": {"activations": "mxfp8"},
+                "precision": {"activations": "mxfp88"},
             }
         )
 
