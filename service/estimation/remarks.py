@@ -71,6 +71,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "instance_divides_group": ("cost.rented", "cost.instance"),
     "last_update_short": ("training.micro_batch_size", "grpo", "dpo", "training"),
     "latency_unknown": ("links", "media", "bytes"),
+    "layout_assumed": ("parallelism", "deployment.parallelism"),
     "left_open": ("total_bytes", "fits", "training", "serving"),
     "less_than_a_step": ("training.tokens", "tokens"),
     "list_prices": ("metrics", "choices"),

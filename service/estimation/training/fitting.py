@@ -19,11 +19,11 @@ from service.core.memory.training.settings import LeftOpen, TrainingSettings
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.rejection import Rejected
 from service.estimation.training.requests import TrainingSettingsRequest
+from service.estimation.training.usual_layouts import DIVIDES_MODELS
 
 _RECOMPUTED, _DIVIDED = "activation_checkpointing", "zero_stage"
 _MOST_DIVIDED = 3
-#: Frameworks that divide a model by tensors and layers. Beside that, people divide states alone.
-_DIVIDES_MODELS = "megatron-like"
+#: Beside a model that is divided by tensors and layers, people divide states alone.
 _MOST_BESIDE_A_DIVIDED_MODEL = 1
 #: Part of layers to recompute up to which a run is nearer to one that recomputes none [-].
 _NEARER_TO_NONE = 0.5
@@ -95,6 +95,11 @@ def least_that_fits(
     return _fitted(run, other, near)
 
 
+def fits(run: Run) -> bool:
+    """Whether a run fits into each accelerator's memory."""
+    return _memory(run).fits
+
+
 def _first(
     run: Resolved,
     ways: Iterable[Mapping[str, Any]],
@@ -123,7 +128,7 @@ def _stages(
     parallelism = setup.deployment.parallelism
     if asked.zero_stage is not None or parallelism.data * parallelism.context == 1:
         return ()
-    divides = framework.classes.get("training") == _DIVIDES_MODELS
+    divides = framework.classes.get("training") == DIVIDES_MODELS
     most = _MOST_BESIDE_A_DIVIDED_MODEL if divides else _MOST_DIVIDED
     return range(setup.settings.zero_stage + 1, most + 1)
 

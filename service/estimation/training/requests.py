@@ -301,8 +301,8 @@ class TrainingSettingsRequest(Request):
     zero_stage: int | None = Field(None, ge=0, le=3)
     """What data-parallel ranks divide: 1 optimizer states, 2 also gradients, 3 also weights (FSDP
     full sharding). If null, as the framework does unless told otherwise: 3, or 2 beside a pipeline,
-    for torchtitan, torchtune, MaxText, Levanter, FMS FSDP, LLM Foundry and NeMo AutoModel, 0 for
-    others."""
+    for torchtitan, torchtune, MaxText, Levanter, FMS FSDP, LLM Foundry and NeMo AutoModel, 1 for
+    NeMo and Megatron Bridge, 0 for others."""
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
     """Tensors of up to so many elements are whole on every rank with zero_stage 3, as DeepSpeed's
     stage3_param_persistence_threshold has it (100,000 there by default)."""
@@ -349,7 +349,9 @@ class TrainingRequest(CatalogRequest):
     accelerator_count: Degree | None = None
     """Accelerators of all ranks."""
     parallelism: ParallelismRequest | None = None
-    """If null, data parallelism over all accelerators."""
+    """If null, data parallelism over all accelerators or, with Megatron-LM and frameworks like it,
+    the least divided layout that fits: experts and tensors within fast links first, layers where
+    gradient_accumulation_steps fill a pipeline."""
     training: TrainingSettingsRequest = TrainingSettingsRequest()
     explain: bool = False
     """Add a step-by-step explanation."""

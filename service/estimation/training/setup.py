@@ -11,6 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Precision
+from service.core.engines import Engine
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
@@ -30,6 +31,7 @@ from service.estimation.defaults import accelerator_warnings
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.learning.learnt import Learnt
 from service.estimation.platforms import platform_warnings, resolve_placed
+from service.estimation.rejection import Rejected
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -48,7 +50,7 @@ from service.estimation.software import (
 from service.estimation.training.batches import fitting_batch, usual_batch
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
-from service.estimation.training.fitting import least_that_fits
+from service.estimation.training.fitting import Fitted, fits, least_that_fits
 from service.estimation.training.overheads import (
     measured_framework,
     training_memory_entries,
@@ -66,6 +68,7 @@ from service.estimation.training.untold import (
     zero_stage_of,
 )
 from service.estimation.training.unused import unused_settings
+from service.estimation.training.usual_layouts import layout_warning, usual_layouts
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
@@ -134,7 +137,8 @@ def resolve_training(
 ) -> ResolvedTraining:
     """Fill in a training run from the catalog.
 
-    What nobody told is as the framework does it, or by the least that makes the run fit.
+    What nobody told is as the framework does it, or by the least that makes the run fit, in a
+    layout that does.
 
     Raises
     ------
@@ -142,12 +146,10 @@ def resolve_training(
         With everything that is wrong with it, and all that ``problems`` held before.
     """
     usual = _as_told(request, snapshot, problems)
-    found = least_that_fits(
-        usual,
-        request.training,
-        snapshot.engines[usual.setup.settings.framework].value,
-        lambda told: _as_told(request.model_copy(update={"training": told}), snapshot, Problems()),
-    )
+    framework = snapshot.engines[usual.setup.settings.framework].value
+    found = _made_to_fit(usual, request, snapshot, framework)
+    if request.parallelism is None and not fits(found.run):
+        found = _divided_to_fit(found, request, snapshot, framework)
     if not found.left_open and not found.warnings:
         return found.run
     setup = found.run.setup
@@ -157,6 +159,45 @@ def resolve_training(
         setup=replace(setup, settings=settings),
         warnings=(*found.run.warnings, *found.warnings),
     )
+
+
+def _made_to_fit(
+    usual: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot, framework: Engine
+) -> Fitted[ResolvedTraining]:
+    """A run, laid out as asked, by the least that makes it fit."""
+
+    def told(training: TrainingSettingsRequest) -> ResolvedTraining:
+        return _as_told(request.model_copy(update={"training": training}), snapshot, Problems())
+
+    return least_that_fits(usual, request.training, framework, told)
+
+
+def _divided_to_fit(
+    found: Fitted[ResolvedTraining],
+    request: TrainingRequest,
+    snapshot: CatalogSnapshot,
+    framework: Engine,
+) -> Fitted[ResolvedTraining]:
+    """The run in the least divided layout that fits; as it is found if none does.
+
+    Layouts that fit without recomputing layers come before those that have to.
+    """
+    recomputing = None
+    for layout in usual_layouts(found.run.setup, request.training, framework):
+        divided = request.model_copy(update={"parallelism": layout})
+        try:
+            run = _as_told(divided, snapshot, Problems())
+        except Rejected:
+            continue
+        other = _made_to_fit(run, divided, snapshot, framework)
+        if not fits(other.run):
+            continue
+        warnings = (*other.warnings, layout_warning(other.run.setup))
+        other = replace(other, warnings=warnings)
+        if other.run.setup.settings.activation_checkpointing != "full":
+            return other
+        recomputing = recomputing or other
+    return recomputing or found
 
 
 def _as_told(
