@@ -97,7 +97,7 @@ def least_that_fits(
 
 def fits(run: Run) -> bool:
     """Whether a run fits into each accelerator's memory."""
-    return _memory(run).fits
+    return bool(_memory(run).fits)
 
 
 def _first(
