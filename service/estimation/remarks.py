@@ -85,7 +85,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "offload_tried": ("training.offload", "training"),
     "methods_learn_differently": ("training.methods", "training.optimizers", "training"),
     "metric_unknown": ("weights", "choices"),
-    "micro_batch_assumed": ("training.micro_batch_size", "tokens_per_s", "training"),
+    "micro_batch_assumed": ("training.micro_batch_size", "training"),
     "modality_left_out": ("weights_bytes", "model"),
     "never_crosses": ("crossover_day", "growth_per_year_ratio"),
     "no_expert_messages": ("expert_dispatch", "expert_overlap_ratio", "training"),

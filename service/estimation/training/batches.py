@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Parallelism
+from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.recipes import Recipes
@@ -15,6 +16,8 @@ from service.estimation.training.requests import TrainingSettingsRequest
 #: Tokens of a micro-batch where the framework has no usual one: what sources of training in
 #: hardware_catalog/measurements take in the middle, 2026.
 _USUAL_TOKENS = 16_384
+#: Code of what is said of a micro-batch that nobody told.
+ASSUMED = "micro_batch_assumed"
 #: The stage that gathers all weights for each micro-batch.
 _GATHERED = 3
 
@@ -64,3 +67,12 @@ def fitting_batch(setup: TrainingSetup, overheads: TrainingOverheads) -> Trainin
 def reduced(usual: int, most: int) -> int:
     """The usual number where at most so many fit: itself, or a power of two, at least one."""
     return usual if usual <= most else 2 ** (max(most, 1).bit_length() - 1)
+
+
+def batch_warning(size: int) -> EstimateWarning:
+    """What to say of a micro-batch that nobody told."""
+    return EstimateWarning(
+        ASSUMED,
+        f"micro_batch_size is not given: {size} is taken, as people usually do as far as it fits. "
+        "All figures are of that; state your own",
+    )

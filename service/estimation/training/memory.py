@@ -22,6 +22,7 @@ from service.estimation.writing import written
 _MOST_STAGES = 128
 #: What is said of choices that a request leaves open, by the first setting that would tell.
 CHOICES = {
+    "micro_batch_size": "how many sequences a micro-batch has",
     "lora_targets": "which matrices get an adapter",
     "cross_entropy": "how the loss is computed",
     "fused_kernels": "whether norms and activations are fused",

@@ -221,11 +221,11 @@ class TrainingSettingsRequest(Request):
     output matrix with its loss. If null, those that the model states where the framework trains
     them unless told otherwise (Megatron Bridge, NeMo), else none."""
     micro_batch_size: int | None = Field(None, ge=1, le=65_536)
-    """Sequences that a data-parallel rank computes at once. If null, as many as people take who use
-    the framework, halved until they fit: 8 for Transformers and PEFT, 12 for MaxText, 2 for
-    torchtune, Axolotl, Unsloth, LLaMA-Factory and FMS FSDP, as many as fit for LLM Foundry; for
-    others by tokens (8,192 for Megatron-LM and what is built on it, 4,096 in a pipeline, 16,384
-    elsewhere). The answer repeats what was taken."""
+    """Sequences that a data-parallel rank computes at once. If null, one in a pipeline, and else as
+    many as people take who use the framework: 8 for Transformers and PEFT, 12 for MaxText, 2 for
+    torchtune, LLaMA-Factory, Unsloth and FMS FSDP, as many as make 8,192 tokens for Megatron-LM and
+    what is built on it, and 16,384 for most others. If these do not fit, it is the largest power of
+    two that does. The answer repeats what was taken."""
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
     """Micro-batches of one optimizer step; with a pipeline, those that pass through it. A step
     takes micro_batch_size sequences for each of them and each data-parallel rank, so that whoever

@@ -47,7 +47,7 @@ from service.estimation.software import (
     release_warnings,
     resolve_framework,
 )
-from service.estimation.training.batches import fitting_batch, usual_batch
+from service.estimation.training.batches import ASSUMED, batch_warning, fitting_batch, usual_batch
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
 from service.estimation.training.fitting import Fitted, fits, least_that_fits
@@ -108,8 +108,12 @@ class ResolvedTraining:
     def in_batches(self, size: int, sequences_each: float = 1.0) -> ResolvedTraining:
         """The same run with micro-batches of so many of what has so many sequences each."""
         batch = replace(self.setup.micro_batch, sequences=sequences_each * size)
+        warnings = tuple(
+            batch_warning(size) if one.code == ASSUMED else one for one in self.warnings
+        )
         return replace(
             self,
+            warnings=warnings,
             asked=self.asked.model_copy(update={"micro_batch_size": size}),
             setup=replace(self.setup, micro_batch=batch),
         )
@@ -279,10 +283,12 @@ def _as_told(
         MicroBatch(float(usual), float(training.sequence_length)),
         settings,
     )
+    assumed: tuple[EstimateWarning, ...] = ()
     if training.micro_batch_size is None:
         setup = fitting_batch(setup, overheads)
         taken = int(setup.micro_batch.sequences)
         training = training.model_copy(update={"micro_batch_size": taken})
+        assumed = (batch_warning(taken),)
     return ResolvedTraining(
         model=model,
         accelerator=accelerator,
@@ -294,6 +300,7 @@ def _as_told(
         tier=tier,
         warnings=(
             *_model_warnings(architecture, training),
+            *assumed,
             *release_warnings(release, snapshot),
             *divided_warnings(request.training.framework, release, snapshot),
             *accelerator_warnings(accelerator),

@@ -162,8 +162,9 @@ def _saying_less(
         "The requests above say what their sources say: the release and backend of the engine, "
         "how 8-bit operands are scaled, which matrices have adapters, how the loss is computed, "
         "the machine. Most people who ask leave that to defaults. Here the same requests leave it "
-        f"unsaid, {how}; what ran on what, layouts, batches and lengths stay. Ranges reach over "
-        "what may be meant, and values are those of the newest release and of usual recipes."
+        f"unsaid, {how}; what ran on what, layouts, batches and lengths stay, except the "
+        "micro-batch of training whose rate alone is measured. Ranges reach over what may be "
+        "meant, and values are those of the newest release and of usual recipes."
     )
     yield ""
     yield from _header(

@@ -21,6 +21,10 @@ UNSAID: Mapping[str, tuple[str, ...]] = {
 }
 #: The same of a whole request.
 UNSAID_OF_ALL = ("platform",)
+#: The same of training where only rates are measured: sizes of memory and times of steps are those
+#: of a micro-batch, and mean nothing without it.
+UNSAID_OF_RATES = ("micro_batch_size",)
+_OF_BATCHES = ("_bytes", "step_s")
 
 
 def saying_less(lines: Iterable[Line]) -> Iterator[Line]:
@@ -39,4 +43,9 @@ def said_less(document: MeasurementDocument) -> MeasurementDocument:
             request[part] = {k: v for k, v in request[part].items() if k not in names}
     for name in UNSAID_OF_ALL:
         request.pop(name, None)
+    if not document.ran_out_of_memory and not any(
+        name.endswith(_OF_BATCHES) for name in document.figures
+    ):
+        for name in UNSAID_OF_RATES:
+            request.get("training", {}).pop(name, None)
     return MeasurementDocument.model_validate(told)

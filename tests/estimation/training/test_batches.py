@@ -6,12 +6,13 @@ import pytest
 
 from service.estimation.post_training.estimate import post_training_answer
 from service.estimation.post_training.requests import EXAMPLE_GRPO, PostTrainingRequest
-from service.estimation.training.batches import reduced
+from service.estimation.training.batches import ASSUMED, reduced
 from service.estimation.training.choices import training_memory_choices
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
 
 SMALL = {"model": "meta-llama/Llama-3.2-1B", "accelerator": "nvidia-h100-sxm-80gb"}
+ROUTED = {"model": "Qwen/Qwen3-30B-A3B", "accelerator": "nvidia-b200-sxm-180gb"}
 LARGE = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb"}
 
 
@@ -28,7 +29,10 @@ def estimated(packaged_snapshot):
 
 
 def _taken(answer):
-    return answer["deployment"]["training"]["micro_batch_size"]
+    taken = answer["deployment"]["training"]["micro_batch_size"]
+    (told,) = [one["message"] for one in answer["warnings"] if one["code"] == ASSUMED]
+    assert f"{taken} is taken" in told
+    return taken
 
 
 @pytest.mark.parametrize(
@@ -50,13 +54,24 @@ def test_a_run_has_the_micro_batch_that_is_usual(estimated, framework, tokens, s
     assert _taken(estimated(SMALL, framework=framework, **settings)) == sequences
 
 
-def test_pipelines_are_filled_by_small_micro_batches(estimated):
+def test_a_pipeline_is_filled_by_sequences_one_by_one(estimated):
     run = {"framework": "torchtitan", "zero_stage": 2, "gradient_accumulation_steps": 16}
-    for tokens, sequences in ((1024, 4), (4096, 1), (8192, 1)):
-        answer = estimated(
-            SMALL, parallelism={"pipeline": 2, "data": 4}, sequence_length=tokens, **run
-        )
-        assert _taken(answer) == sequences
+    layout = {"pipeline": 2, "data": 4}
+    assert _taken(estimated(SMALL, parallelism=layout, sequence_length=1024, **run)) == 1
+
+
+def test_more_tokens_are_taken_where_weights_are_gathered_for_each_micro_batch(estimated):
+    """Weights of experts do less for each token; tensor-parallel ranks have room for more."""
+    run = {"activation_checkpointing": "full", "sequence_length": 4096}
+
+    def taken(model, zero_stage, **layout):
+        return _taken(estimated(model, count=64, parallelism=layout, zero_stage=zero_stage, **run))
+
+    assert taken(SMALL, 3, tensor=4, data=16) == 4 * taken(SMALL, 3, data=64) == 16
+    assert taken(SMALL, 0, tensor=4, data=16) == taken(SMALL, 0, data=64) == 4
+    assert taken(ROUTED, 3, data=64) > taken(SMALL, 3, data=64)
+    # Experts that stay where they are need no more tokens.
+    assert taken(ROUTED, 3, data=64, expert=8) == taken(SMALL, 3, data=64)
 
 
 def test_what_is_usual_is_halved_until_it_fits(estimated):
@@ -90,6 +105,7 @@ def test_every_figure_is_that_of_the_micro_batch_that_is_shown(estimated):
     open_ = estimated(SMALL, **run)
     said = estimated(SMALL, **run, micro_batch_size=_taken(open_))
     null = estimated(SMALL, **run, micro_batch_size=None)
+    assert not [one for one in said["warnings"] if one["code"] == ASSUMED]
     assert _taken(open_) > 1
     assert null == open_
     assert said["memory"] == open_["memory"]

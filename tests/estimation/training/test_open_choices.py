@@ -51,17 +51,21 @@ def test_the_range_reaches_further_where_a_micro_batch_decides_speed(told):
     assert short["low"] < 0.8 * said["low"]
     assert short["high"] > 1.5 * said["high"]
     (message,) = _of("micro_batch_assumed", messages)
-    assert "2 was taken" in message
+    assert "2 is taken" in message
+    faster = ("speed_left_open", "training.micro_batch_size")
+    assert faster in messages
     assert _of("micro_batch_assumed", quiet) == []
+    assert faster not in quiet
 
 
-def test_nothing_is_told_where_it_would_change_little_or_was_said(told):
+def test_no_other_speed_is_told_of_where_it_would_change_little_or_was_said(told):
     for model, asked in (
         (GPT_2, {"framework": "llm.c", "sequence_length": 1024, "micro_batch_size": 1}),
         (GPT_2, {"framework": "llm.c", "sequence_length": 1024, "mfu_ratio": 0.4}),
         (LLAMA, {"framework": "torchtitan", "sequence_length": 8192}),
     ):
-        assert _of("micro_batch_assumed", told(model, **asked)[1]) == []
+        messages = told(model, **asked)[1]
+        assert ("speed_left_open", "training.micro_batch_size") not in messages
 
 
 def test_a_known_utilisation_leaves_nothing_open(told):
