@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.entries.engines import names_of
+from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import (
     FALLBACK_ENGINE,
     Engine,

@@ -11,6 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Precision
+from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
@@ -30,6 +31,7 @@ from service.estimation.defaults import accelerator_warnings
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.learning.learnt import Learnt
 from service.estimation.platforms import platform_warnings, resolve_placed
+from service.estimation.rejection import Rejected
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -64,6 +66,7 @@ from service.estimation.training.untold import (
     left_open,
     zero_stage_of,
 )
+from service.estimation.usual_engines import usual_framework
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
@@ -130,6 +133,47 @@ def resolve_training(
     Rejected
         With everything that is wrong with it, and all that ``problems`` held before.
     """
+    if request.training.framework is not None:
+        return _made_to_fit(request, snapshot, problems)
+    usual = _by_usual_framework(request, snapshot)
+    return usual or _made_to_fit(_named(request, FALLBACK_ENGINE), snapshot, problems)
+
+
+def _by_usual_framework(
+    request: TrainingRequest, snapshot: CatalogSnapshot
+) -> ResolvedTraining | None:
+    """A run by the framework that most people use on its accelerator, if that can be so."""
+    accelerator, _ = resolve_placed(
+        request.accelerator, request.platform, request.power_limit_w, snapshot, Problems()
+    )
+    hardware = None if accelerator is None else accelerator.value.hardware
+    usual = None if hardware is None else usual_framework(snapshot, hardware)
+    if usual is None or accelerator is None:
+        return None
+    try:
+        found = _made_to_fit(_named(request, usual), snapshot, Problems())
+    except Rejected:
+        return None
+    name = snapshot.engines[found.setup.settings.framework].value.name
+    assumed = EstimateWarning(
+        "framework_assumed",
+        f"the request names no framework: {name} is estimated, which most people train with on "
+        f"{accelerator.value.name}",
+        about="training.framework",
+    )
+    return replace(found, warnings=(assumed, *found.warnings))
+
+
+def _named(request: TrainingRequest, framework: str) -> TrainingRequest:
+    """The same request with a framework."""
+    training = request.training.model_copy(update={"framework": framework})
+    return request.model_copy(update={"training": training})
+
+
+def _made_to_fit(
+    request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> ResolvedTraining:
+    """A run by the framework that its request names, or by the least that makes it fit."""
     usual = _as_told(request, snapshot, problems)
     found = least_that_fits(
         usual,
@@ -156,8 +200,9 @@ def _as_told(
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
+    named = request.training.framework or FALLBACK_ENGINE
     release = resolve_framework(
-        request.training.framework,
+        named,
         request.training.framework_version,
         "/training",
         snapshot,
@@ -240,7 +285,7 @@ def _as_told(
         warnings=(
             *_model_warnings(architecture, training),
             *release_warnings(release, snapshot),
-            *divided_warnings(request.training.framework, release, snapshot),
+            *divided_warnings(named, release, snapshot),
             *accelerator_warnings(accelerator),
             *platform_warnings(accelerator.value, machine, parallelism),
             *offload_warnings(training.offload, settings.offload.tier),
