@@ -182,11 +182,12 @@ class Engine:
 
     ``classes`` gives the class by what it runs, ``generations`` stand from the oldest to the
     newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
-    then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
-    what is ``usual`` for it, has kernels for weights in ``formats`` except what it ``lacks``, holds
-    its cache in ``caches``, in ``usual_caches`` for some formats of weights where nobody says, and
-    trains by ``recipes``. Checkpoints in some formats are taken in ``usual_weights`` where nobody
-    says, and weights of which a width alone is said.
+    then those of its class. It runs on ``hardware`` (any if empty) and is what most people serve
+    with on what is ``usual`` for it, and train with on what is ``usual_to_train``. It has kernels
+    for weights in ``formats`` except what it ``lacks``, holds its cache in ``caches``, in
+    ``usual_caches`` for some formats of weights where nobody says, and trains by ``recipes``.
+    Checkpoints in some formats are taken in ``usual_weights`` where nobody says, and weights of
+    which a width alone is said.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Processors of the host compute ``experts_on_host``, or in small
     steps all that is ``offloaded`` to it where there is no room, or layers are copied in turn, or
@@ -208,6 +209,7 @@ class Engine:
     like: str | None = None
     hardware: HardwareList = NO_HARDWARE
     usual: HardwareList = NO_HARDWARE
+    usual_to_train: HardwareList = NO_HARDWARE
     formats: FormatList = ANY_FORMAT
     lacks: tuple[Lack, ...] = ()
     caches: FormatList = ANY_FORMAT

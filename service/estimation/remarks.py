@@ -133,6 +133,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "products_in_another_format": ("precision.activations", "precision", "accelerator"),
     "pruning_quality_unknown": ("pruning",),
     "reference_is_trained": ("dpo", "grpo"),
+    "framework_assumed": ("training.framework", "training"),
     "framework_divides": ("training.framework", "training"),
     "release_before_first": ("serving.engine_version", "framework_version", "serving.engine"),
     "renamed_field": ("run", "training"),

@@ -17,6 +17,7 @@ from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import (
     CLASSES,
+    FALLBACK_ENGINE,
     Engine,
     EngineWorkload,
     UnknownVersion,
@@ -151,6 +152,10 @@ def _known_engine(
     named = settings.get(field)
     if named is not None and not isinstance(named, str):
         return settings
+    if named == FALLBACK_ENGINE and workload == "training":
+        # That is any framework: the file says as much as if it named none.
+        settings = {name: one for name, one in settings.items() if name not in (field, *_VERSIONS)}
+        named = None
     said = _engine_said(named, workload, document, snapshot)
     if said is not None:
         warnings.append(

@@ -313,9 +313,11 @@ class TrainingSettingsRequest(Request):
     memory_reserve_ratio: float = Field(0.0, ge=0.0, le=0.95)
     """Share of the accelerator's memory that is to stay free: a run that needs it does not fit."""
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
-    framework: FrameworkReference = "default"
-    """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
-    training."""
+    framework: FrameworkReference | None = None
+    """Framework that trains: id or alias of one in /v1/engines that runs training. If null, the one
+    that most people use on the accelerator, if there is one: MaxText on TPUs, Neuron on Trainium,
+    Optimum Habana or Megatron-DeepSpeed on Gaudi. On others, and where that one does not train as
+    asked, it is default: figures between those of all frameworks that were measured."""
     framework_version: ReleaseText | None = Field(None, examples=["25.11"])
     """Release of the framework: a version, a date, or a generation of it in /v1/engines; if null,
     the newest generation."""

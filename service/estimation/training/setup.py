@@ -11,7 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Precision
-from service.core.engines import Engine
+from service.core.engines import FALLBACK_ENGINE, Engine
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
@@ -69,6 +69,7 @@ from service.estimation.training.untold import (
 )
 from service.estimation.training.unused import unused_settings
 from service.estimation.training.usual_layouts import layout_warning, usual_layouts
+from service.estimation.usual_engines import usual_framework
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
@@ -149,9 +150,50 @@ def resolve_training(
     Rejected
         With everything that is wrong with it, and all that ``problems`` held before.
     """
+    if request.training.framework is not None:
+        return _made_to_fit(request, snapshot, problems)
+    usual = _by_usual_framework(request, snapshot)
+    return usual or _made_to_fit(_named(request, FALLBACK_ENGINE), snapshot, problems)
+
+
+def _by_usual_framework(
+    request: TrainingRequest, snapshot: CatalogSnapshot
+) -> ResolvedTraining | None:
+    """A run by the framework that most people use on its accelerator, if that can be so."""
+    accelerator, _ = resolve_placed(
+        request.accelerator, request.platform, request.power_limit_w, snapshot, Problems()
+    )
+    hardware = None if accelerator is None else accelerator.value.hardware
+    usual = None if hardware is None else usual_framework(snapshot, hardware)
+    if usual is None or accelerator is None:
+        return None
+    try:
+        found = _made_to_fit(_named(request, usual), snapshot, Problems())
+    except Rejected:
+        return None
+    name = snapshot.engines[found.setup.settings.framework].value.name
+    assumed = EstimateWarning(
+        "framework_assumed",
+        f"the request names no framework: {name} is estimated, which most people train with on "
+        f"{accelerator.value.name}",
+        about="training.framework",
+    )
+    return replace(found, warnings=(assumed, *found.warnings))
+
+
+def _named(request: TrainingRequest, framework: str) -> TrainingRequest:
+    """The same request with a framework."""
+    training = request.training.model_copy(update={"framework": framework})
+    return request.model_copy(update={"training": training})
+
+
+def _made_to_fit(
+    request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> ResolvedTraining:
+    """A run by the framework that its request names, or by the least that makes it fit."""
     usual = _as_told(request, snapshot, problems)
     framework = snapshot.engines[usual.setup.settings.framework].value
-    found = _made_to_fit(usual, request, snapshot, framework)
+    found = _by_the_least(usual, request, snapshot, framework)
     if request.parallelism is None and not fits(found.run):
         found = _divided_to_fit(found, request, snapshot, framework)
     if not found.left_open and not found.warnings:
@@ -165,7 +207,7 @@ def resolve_training(
     )
 
 
-def _made_to_fit(
+def _by_the_least(
     usual: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot, framework: Engine
 ) -> Fitted[ResolvedTraining]:
     """A run, laid out as asked, by the least that makes it fit."""
@@ -193,7 +235,7 @@ def _divided_to_fit(
             run = _as_told(divided, snapshot, Problems())
         except Rejected:
             continue
-        other = _made_to_fit(run, divided, snapshot, framework)
+        other = _by_the_least(run, divided, snapshot, framework)
         if not fits(other.run):
             continue
         warnings = (*other.warnings, layout_warning(other.run.setup))
@@ -212,8 +254,9 @@ def _as_told(
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
+    named = request.training.framework or FALLBACK_ENGINE
     release = resolve_framework(
-        request.training.framework,
+        named,
         request.training.framework_version,
         "/training",
         snapshot,
@@ -302,7 +345,7 @@ def _as_told(
             *_model_warnings(architecture, training),
             *assumed,
             *release_warnings(release, snapshot),
-            *divided_warnings(request.training.framework, release, snapshot),
+            *divided_warnings(named, release, snapshot),
             *accelerator_warnings(accelerator),
             *platform_warnings(accelerator.value, machine, parallelism),
             *offload_warnings(training.offload, settings.offload.tier),
