@@ -199,7 +199,8 @@ class Engine:
     room aside for a whole answer when they begin with it. Those with ``beam_caches`` decode by
     beam search; beams share the cache of their prompt, or each has a copy. It starts with
     ``defaults``. Those with ``backends`` drive hardware by one of several interfaces, as they were
-    built. ``unestimated`` says what no formula here knows of it.
+    built. ``ended`` is the month of its last release in ISO 8601, where none will follow.
+    ``unestimated`` says what no formula here knows of it.
     """
 
     id: str
@@ -226,6 +227,7 @@ class Engine:
     beam_caches: BeamCaches | None = None
     defaults: tuple[DefaultsRule, ...] = ()
     backends: tuple[BackendOption, ...] = ()
+    ended: str | None = None
     unestimated: str | None = None
 
     def preempts(self, generation: str | None) -> bool:
@@ -267,11 +269,11 @@ class Engine:
         return next((one for one in self.generations if _folded(reference) in _names(one)), None)
 
     def superseded(self, generation: str | None) -> str | None:
-        """When the generation after one began; None of the newest, and without any."""
+        """When the generation after one began, or the last release came; None where more follow."""
         for one, after in pairwise(self.generations):
             if one.id == generation:
                 return after.since
-        return None
+        return self.ended
 
     @property
     def workloads(self) -> frozenset[EngineWorkload]:

@@ -393,6 +393,8 @@ class EngineEntry(CatalogEntry):
     backends: NotRequired[EngineBackends]
     defaults: NotRequired[list[EngineDefaults]]
     """Later rules that hold outdo earlier ones."""
+    ended: NotRequired[str]
+    """Month of its last release, where none will follow."""
     unestimated: NotRequired[str]
     start: NotRequired[EngineStart]
     starts_training: NotRequired[EngineStartsTraining]

@@ -103,6 +103,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         beam_caches=beam_search.get("caches"),
         defaults=defaults_from(fields.get("defaults"), "/defaults"),
         backends=backends_from(fields.get("backends")),
+        ended=fields.get("ended"),
         unestimated=fields.get("unestimated"),
     )
     stated = {
