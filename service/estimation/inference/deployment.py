@@ -304,7 +304,8 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
         yield EstimateWarning(
             "saturated",
             f"requests arrive faster than they can be served: at most {rate:.3g} a second can be "
-            "sustained, and beyond that waiting times grow without end",
+            "sustained, and beyond that waiting times grow without end"
+            + ("" if latency.endless else "; times are given in case it keeps up, as it just may"),
         )
 
 

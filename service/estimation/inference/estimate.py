@@ -331,9 +331,9 @@ def _latency(
         else {
             "utilisation_ratio": plain(load.utilisation_ratio),
             "saturated": bool(load.saturated),
-            "ttft_s": None if load.saturated else percentile_figures(latency, "ttft_s", every),
+            "ttft_s": None if latency.endless else percentile_figures(latency, "ttft_s", every),
             "tpot_s": percentile_figures(latency, "tpot_s", every) if computed.generates else None,
-            "e2e_s": None if load.saturated else percentile_figures(latency, "e2e_s", every),
+            "e2e_s": None if latency.endless else percentile_figures(latency, "e2e_s", every),
         },
         "in_flight": _in_flight(computed, every),
         "burst": _burst(computed, every),

@@ -178,7 +178,7 @@ def percentile(
 
     def read(served: Served) -> Interval:
         latency = served.estimate.latency
-        if latency.load is not None and latency.load.saturated and name != "tpot_s":
+        if latency.endless and name != "tpot_s":
             raise NotEstimated(_ENDLESS)
         return percentile_s(latency, name, share)
 

@@ -103,7 +103,7 @@ class InferenceLatency:
     @property
     def ttft_parts_s(self) -> Mapping[str, Number]:
         """What adds up to the time to the first token [s]."""
-        return self.replica.ttft_parts_s
+        return self.kept.ttft_parts_s
 
     @property
     def running_sequences_per_replica(self) -> Number:
@@ -171,7 +171,19 @@ class InferenceLatency:
     @computed_once
     def ends(self) -> LoadEnds | None:
         """The replica should it be slower or faster; None where what is in flight is given."""
-        return None if self.load is None else LoadEnds(self.load, self.log_sigma["throughput"])
+        if self.load is None:
+            return None
+        return LoadEnds(self.load, self.log_sigma["throughput"], self.later_tokens)
+
+    @property
+    def kept(self) -> TimedLoad | Burst:
+        """The replica if it keeps up with what comes, for which alone first tokens have an end."""
+        return self.replica if self.ends is None else self.ends.kept
+
+    @property
+    def endless(self) -> Truth:
+        """Whether requests wait without end on all replicas that the estimate reaches over."""
+        return False if self.ends is None else self.ends.endless
 
     def _reaching(self, own: Interval, name: str) -> Interval:
         """A figure over what it is by other choices."""
@@ -195,7 +207,7 @@ class InferenceLatency:
     @computed_once
     def ttft_s(self) -> Interval:
         """Time to the first token [s]."""
-        return without_end(self._mean_ttft_s, self.saturated)
+        return without_end(self._mean_ttft_s, self.endless)
 
     @computed_once
     def _own_tpot_s(self) -> Interval:
@@ -216,7 +228,7 @@ class InferenceLatency:
     @computed_once
     def e2e_s(self) -> Interval:
         """Time of a whole request [s]."""
-        return without_end(self._reaching(self._own_e2e_s, "_own_e2e_s"), self.saturated)
+        return without_end(self._reaching(self._own_e2e_s, "_own_e2e_s"), self.endless)
 
     @property
     def e2e_spread_ratio(self) -> Number:

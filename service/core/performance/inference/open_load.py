@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import partial
 from math import inf
 
@@ -61,7 +62,7 @@ class TimedLoad(ReplicaLoad):
     They are computed by ``times`` when they are asked for: searches ask for few of them.
     """
 
-    times: Callable[[], TimesOfUsers]
+    times: Callable[[], TimesOfUsers] = field(compare=False)
 
     @computed_once
     def of_users(self) -> TimesOfUsers:
