@@ -67,6 +67,7 @@ _KNOWN = (
     *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles"),
     *("widened_from_rows", "rereads_heads", "rereads_by_sequence"),
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
+    "default_expert_tiles",
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
     "schedules_ahead",
     *(

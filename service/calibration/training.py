@@ -198,6 +198,8 @@ SPEEDS = (
     "samples_per_s",
     "mfu_ratio",
     "hfu_ratio",
+    "model_tflops_per_accelerator",
+    "hardware_tflops_per_accelerator",
 )
 #: What a source leaves open was assumed, and such a row says less: much less where that is how the
 #: run was laid out or how much was computed twice.

@@ -61,7 +61,7 @@ def _rentable(found: Iterable[Entry[Region]]) -> tuple[Entry[Region], ...]:
 
 
 def one_region(reference: str, snapshot: CatalogSnapshot) -> Entry[Region]:
-    """The region that a name means, which is not one of a group.
+    """The one region that a name means: a group means its average, where one is published.
 
     Raises
     ------
@@ -70,6 +70,9 @@ def one_region(reference: str, snapshot: CatalogSnapshot) -> Entry[Region]:
     UnknownReference
         If it means none.
     """
+    average = _average(reference)
+    if average is not None and average in snapshot.regions:
+        return snapshot.regions[average]
     meant = regions_meant(reference, snapshot)
     if len(meant) > 1:
         ids = tuple(region.id for region in meant)
@@ -82,10 +85,18 @@ def listed_groups(snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
     return [
         {
             **text.fields,
+            "average": text.fields.get("average"),
             "regions": [region.id for region in _rentable(_in_group(group, snapshot))],
         }
         for group, text in packaged_texts()[_GROUPS].by_id.items()
     ]
+
+
+def _average(name: str) -> str | None:
+    """Id of the region that stands for a group by this name as a whole."""
+    groups = packaged_texts()[_GROUPS]
+    group = groups.known(name)
+    return None if group is None else groups.by_id[group].fields.get("average")
 
 
 def _cloud_regions(snapshot: CatalogSnapshot) -> Iterator[Entry[Region]]:

@@ -19,6 +19,9 @@ from service.core.recipes import Recipes
 
 #: What an engine runs.
 EngineWorkload: TypeAlias = Literal["inference", "training"]
+#: What becomes of what lies outside the accelerator: processors of the host compute it in small
+#: steps, each layer is copied when it is due, or all weights lie there and are fetched ahead.
+Offloaded: TypeAlias = Literal["host", "in-turn", "whole"]
 #: Whether beams hold the cache of their prompt once, or each for itself.
 BeamCaches: TypeAlias = Literal["shared", "copied"]
 
@@ -179,14 +182,16 @@ class Engine:
 
     ``classes`` gives the class by what it runs, ``generations`` stand from the oldest to the
     newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
-    then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
-    what is ``usual`` for it, has kernels for weights in ``formats`` except what it ``lacks``, holds
-    its cache in ``caches``, in ``usual_caches`` for some formats of weights where nobody says, and
-    trains by ``recipes``. Checkpoints in some formats are taken in ``usual_weights`` where nobody
-    says.
+    then those of its class. It runs on ``hardware`` (any if empty) and is what most people serve
+    with on what is ``usual`` for it, and train with on what is ``usual_to_train``. It has kernels
+    for weights in ``formats`` except what it ``lacks``, holds its cache in ``caches``, in
+    ``usual_caches`` for some formats of weights where nobody says, and trains by ``recipes``.
+    Checkpoints in some formats are taken in ``usual_weights`` where nobody says, and weights of
+    which a width alone is said.
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Processors of the host compute ``experts_on_host``, or in small
-    steps all that is ``offloaded_on_host`` where it has no room. Copies of those
+    steps all that is ``offloaded`` to it where there is no room, or layers are copied in turn, or
+    all weights lie outside. Copies of those
     that ``shares_experts`` may hold each expert once among them. Those that are ``preallocating``
     take their share of the memory when they start, whatever they come to need of it; those that
     ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those that are
@@ -194,7 +199,8 @@ class Engine:
     room aside for a whole answer when they begin with it. Those with ``beam_caches`` decode by
     beam search; beams share the cache of their prompt, or each has a copy. It starts with
     ``defaults``. Those with ``backends`` drive hardware by one of several interfaces, as they were
-    built. ``unestimated`` says what no formula here knows of it.
+    built. ``ended`` is the month of its last release in ISO 8601, where none will follow.
+    ``unestimated`` says what no formula here knows of it.
     """
 
     id: str
@@ -204,6 +210,7 @@ class Engine:
     like: str | None = None
     hardware: HardwareList = NO_HARDWARE
     usual: HardwareList = NO_HARDWARE
+    usual_to_train: HardwareList = NO_HARDWARE
     formats: FormatList = ANY_FORMAT
     lacks: tuple[Lack, ...] = ()
     caches: FormatList = ANY_FORMAT
@@ -212,7 +219,7 @@ class Engine:
     recipes: Recipes = field(default_factory=Recipes)
     divides_layers: bool = False
     experts_on_host: bool = False
-    offloaded_on_host: bool = False
+    offloaded: Offloaded | None = None
     shares_experts: bool = False
     preallocating: bool = False
     pads_heads: bool = False
@@ -220,6 +227,7 @@ class Engine:
     beam_caches: BeamCaches | None = None
     defaults: tuple[DefaultsRule, ...] = ()
     backends: tuple[BackendOption, ...] = ()
+    ended: str | None = None
     unestimated: str | None = None
 
     def preempts(self, generation: str | None) -> bool:
@@ -261,11 +269,11 @@ class Engine:
         return next((one for one in self.generations if _folded(reference) in _names(one)), None)
 
     def superseded(self, generation: str | None) -> str | None:
-        """When the generation after one began; None of the newest, and without any."""
+        """When the generation after one began, or the last release came; None where more follow."""
         for one, after in pairwise(self.generations):
             if one.id == generation:
                 return after.since
-        return None
+        return self.ended
 
     @property
     def workloads(self) -> frozenset[EngineWorkload]:

@@ -33,7 +33,7 @@ from service.core.performance.calibration import (
     hardware_efficiency,
     power_model,
 )
-from service.core.performance.expert_tiles import scaled_tile_rows
+from service.core.performance.expert_tiles import has_default_tiles, scaled_tile_rows
 from service.core.performance.native_kernels import (
     attends_on_vectors,
     converting_operations,
@@ -223,6 +223,7 @@ def _calibration(
     figures["schedules_ahead"] = exact(schedules_ahead(release))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     figures["scaled_tile_rows"] = exact(scaled_tile_rows(release))
+    figures["default_expert_tiles"] = exact(has_default_tiles(like, family))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:
         name = f"{spread.part.rpartition('/')[2]}_log_sigma"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.engines import Engine, EngineRelease
+from service.core.format_lists import WIDTHS
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import weights_format
 
@@ -12,10 +13,14 @@ from service.estimation.resolution import weights_format
 def usual_file(
     asked: PrecisionRequest, architecture: ModelArchitecture, engine: Engine
 ) -> str | None:
-    """Format of the file that an engine takes of a model where nobody says; None if its own."""
-    if asked.weights is not None or not architecture.generates:
+    """Format in which an engine takes weights where nobody says, or a width alone; None if its own.
+
+    Checkpoints that say a width themselves are taken as they are.
+    """
+    named = weights_format(asked, architecture).listed_id
+    if not architecture.generates or (named in WIDTHS) is not (asked.weights is not None):
         return None
-    return engine.usual_weights.get(weights_format(asked, architecture).listed_id)
+    return engine.usual_weights.get(named)
 
 
 def loaded_precision(

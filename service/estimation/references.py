@@ -81,6 +81,13 @@ _ALSO_CALLED = {
     "gptq": "gptq-int4",
     "nf4": "bnb-nf4",
 }
+#: What formats of which there are many begin with.
+_IN_FAMILIES = ("gguf-", "exl2-", "exl3-")
+#: Names that mean more than a format.
+_MEANT = {
+    "mxfp8": "; use fp8, and in training activations fp8 with training.fp8_recipe mxfp8",
+    "4bit": "; name the kind: int4, awq-int4, gptq-int4, bnb-nf4, gguf-q4_k_m or mlx-4bit",
+}
 
 
 def _known_format(given: str) -> str:
@@ -90,12 +97,14 @@ def _known_format(given: str) -> str:
     name = next(listed, _ALSO_CALLED.get(typed, given))
     if name not in NUMBER_FORMATS:
         near = nearest(name, NUMBER_FORMATS)
-        known = ", ".join(NUMBER_FORMATS)
+        known = ", ".join(one for one in NUMBER_FORMATS if not one.startswith(_IN_FAMILIES))
+        meant = _MEANT.get(typed, hint(near))
         raise PydanticCustomError(
             "unknown_format",
             "{text}",
             {
-                "text": f"unknown number format{hint(near)} (known: {known})",
+                "text": f"unknown number format{meant} (known: {known}, types of GGUF files such "
+                "as Q4_K_M, and exl2 and exl3 such as exl2-4.0bpw)",
                 "suggestions": near,
             },
         )

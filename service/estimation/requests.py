@@ -173,9 +173,10 @@ class WorkloadRequest(Request):
     """What the model is used for: to generate text, to embed a sequence, or to rank a document for
     a query, both in one sequence. If null, encoders embed and other models generate."""
     input_tokens: InputTokens = 2048
-    """Prompt length: a number, or how lengths differ (mean and p95, or tokens and shares). Of an
-    encoder–decoder model for text, what the encoder reads; one that hears begins with a few tokens
-    of instructions unless this is given."""
+    """Prompt length: a number, or how lengths differ (mean and p95, or tokens and shares). If left
+    out, 2048, or as many as the model's limit leaves beside the output. Of an encoder–decoder model
+    for text, what the encoder reads; one that hears begins with a few tokens of instructions unless
+    this is given."""
     output_tokens: OutputTokens = 256
     """Generated tokens, likewise; without meaning where sequences are embedded or ranked, and 1
     then."""
@@ -262,7 +263,8 @@ class OffloadRequest(Request):
     """Idle conversations whose caches are kept, over all replicas."""
     overlap_ratio: Ratio = 0.5
     """How much prefetching hides: 0 if tiers are read one after the other, 1 if all but the slowest
-    is hidden."""
+    is hidden. If left out, half of it, and nothing with engines that copy each layer when it is
+    due."""
 
 
 class SpeculativeRequest(Request):

@@ -84,7 +84,7 @@ def resolve_engine(
             return found.value
         others = [] if accelerator is None else engines_on(accelerator, workload, snapshot)
         where = f" on {accelerator.name}" if accelerator is not None and others else ""
-        named = ", ".join(others or able())
+        named = ", ".join(sorted(others or able(), key=lambda id_: not id_.startswith(found.id)))
         raise DocumentInvalid(
             "", f"{found.id} is not estimated for {workload}{where}; these are: {named}"
         )
@@ -121,8 +121,9 @@ def resolve_serving_engine(
         reference = that_serves(usual, model_types, accelerators, snapshot)
     pointers = (_ENGINE, _VERSION)
     listed = [one.removesuffix(OF_CHECKPOINT) for one in weights_formats]
+    placed = accelerators[0] if accelerators else None
     return resolve_engine(
-        reference, asked.engine_version, "inference", pointers, snapshot, problems, listed
+        reference, asked.engine_version, "inference", pointers, snapshot, problems, listed, placed
     )
 
 
@@ -318,9 +319,13 @@ def lack_warnings(
 def _able(
     engine: Engine, hardware: Hardware | None, generation: str | None
 ) -> Callable[[str], bool]:
-    """Whether a generation has kernels for a format, on an accelerator if one is named."""
+    """Whether a generation has kernels for weights in a format, on an accelerator if one is named.
+
+    Formats that scale vectors are those of caches alone.
+    """
     return lambda format_id: (
-        engine.formats_of(generation).has(format_id)
+        not NUMBER_FORMATS[format_id].vector_scale_bytes
+        and engine.formats_of(generation).has(format_id)
         and not (hardware is not None and engine.lacks_format(format_id, hardware))
     )
 

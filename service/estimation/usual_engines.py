@@ -1,4 +1,4 @@
-"""The engine that serves where a request names none, by hardware, formats and models."""
+"""The engine that serves or trains where a request names none, by hardware, formats and models."""
 
 from __future__ import annotations
 
@@ -55,6 +55,13 @@ def usual_engine(
         return sum(engine.runs_on(one.hardware) for one in accelerators)
 
     return max(found, key=runs_on, default=USUAL_ENGINE)
+
+
+@derived(most=1024)
+def usual_framework(snapshot: CatalogSnapshot, hardware: Hardware) -> str | None:
+    """Id of the framework that most people train with on hardware; None where many are in use."""
+    engines = (entry.value for entry in snapshot.engines.values())
+    return next((one.id for one in engines if one.usual_to_train.has(hardware)), None)
 
 
 @derived(most=1024)

@@ -55,7 +55,8 @@ _WRITTEN = {"ga10x": "GA10x", "gb20x": "GB20x", "x86": "x86"}
 _ANY_SOFTWARE = "default"
 #: Names of places before which English has an article.
 _TAKES_ARTICLE = re.compile(
-    r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Republic|Islands)$"
+    r"United |European Union|Middle East|World |Bahamas|Comoros|Gambia|Maldives|Netherlands|"
+    r"Philippines|.*(Republic|Islands)$"
 )
 
 
@@ -129,7 +130,8 @@ def spoken(text: str, snapshot: CatalogSnapshot) -> str:
 @derived(most=1024)
 def _sentence(snapshot: CatalogSnapshot, text: str) -> str:
     told = spoken(text, snapshot)
-    return f"{told[0].upper()}{told[1:]}{'' if told.endswith('.') else '.'}"
+    first = told if told.startswith(_small_names(snapshot)) else f"{told[0].upper()}{told[1:]}"
+    return f"{first}{'' if told.endswith('.') else '.'}"
 
 
 def sentence(text: str, snapshot: CatalogSnapshot) -> str:
@@ -144,6 +146,14 @@ def _names(snapshot: CatalogSnapshot) -> Mapping[str, str]:
     engines.pop(_ANY_SOFTWARE, None)
     named = {id_: name for id_, name in _named(snapshot) if _TELLS_AN_ID.search(id_)}
     return engines | named | {UNNAMED: "what you described", UNPLACED: "an unnamed place"}
+
+
+@derived()
+def _small_names(snapshot: CatalogSnapshot) -> tuple[str, ...]:
+    """Names that begin with a small letter even where a sentence does, such as vLLM."""
+    return tuple(
+        name for name in _names(snapshot).values() if name[:1].islower() and " " not in name
+    )
 
 
 def _named(snapshot: CatalogSnapshot) -> Iterator[tuple[str, str]]:

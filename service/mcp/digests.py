@@ -49,6 +49,7 @@ _SPEED = (
     "step_s",
     "tokens_per_s",
     "mfu_ratio",
+    "model_tflops_per_accelerator",
     "bottleneck",
     "run",
 )

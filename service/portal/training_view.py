@@ -62,6 +62,12 @@ RUN_FIGURES: Layout = (
                 in_unit("tokens/s"),
             ),
             ("Share of peak used (MFU)", "latency.mfu_ratio", _percent),
+            ("Achieved, each", "latency.model_tflops_per_accelerator", in_unit("TFLOP/s")),
+            (
+                "Achieved, with recomputation",
+                "latency.hardware_tflops_per_accelerator",
+                in_unit("TFLOP/s"),
+            ),
             ("Whole run", "latency.run.days", days),
             ("Accelerator-hours", "latency.run.accelerator_hours", in_unit("h")),
         ),

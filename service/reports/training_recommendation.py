@@ -177,6 +177,7 @@ def _figures(choice: Mapping[str, Any]) -> Table:
         ("Time of a step", figure(speed["step_s"], "s")),
         ("Tokens per second", figure(speed["tokens_per_s"], "")),
         ("Share of peak used (MFU)", in_words(speed["mfu_ratio"], percent)),
+        ("Achieved per accelerator", figure(speed["model_tflops_per_accelerator"], "TFLOP/s")),
         ("Duration of the run", in_words(run.get("days"), days)),
         ("Expected failures", figure(run.get("expected_failures"), "")),
         *footprint_rows(estimate, whole, "of the run"),

@@ -112,6 +112,31 @@ def test_a_group_is_no_single_region(packaged_snapshot: CatalogSnapshot) -> None
     assert one_region("aws/eu-north-1", packaged_snapshot).id == "aws/eu-north-1"
 
 
+@pytest.mark.parametrize(
+    ("name", "region"), [("EU", "grid/eu"), ("Europe", "grid/europe"), ("UK", "country/GB")]
+)
+def test_where_one_place_is_asked_for_a_group_means_its_average(
+    packaged_snapshot: CatalogSnapshot, name: str, region: str
+) -> None:
+    assert one_region(name, packaged_snapshot).id == region
+    assert len(regions_meant(name, packaged_snapshot)) > 1
+
+
+def test_averages_of_groups_lie_among_their_countries(packaged_snapshot: CatalogSnapshot) -> None:
+    for id_, text in packaged_texts()["region-groups"].by_id.items():
+        average = text.fields.get("average")
+        if average is not None:
+            mean = packaged_snapshot.regions[average].value.grid_gco2e_per_kwh
+            each = [
+                entry.value.grid_gco2e_per_kwh.value
+                for entry in packaged_snapshot.regions.values()
+                if entry.value.country in text.fields["countries"]
+                and entry.document["kind"] == "country"
+                and entry.value.grid_gco2e_per_kwh is not None
+            ]
+            assert min(each) <= mean.value <= max(each), id_
+
+
 def test_a_group_that_is_nearly_spelt_is_suggested(packaged_snapshot: CatalogSnapshot) -> None:
     with pytest.raises(UnknownReference) as unknown:
         regions_meant("nordcs", packaged_snapshot)

@@ -78,6 +78,18 @@ def test_suggestions_among_the_packaged_accelerators(
     assert nearest in caught.value.suggestions[:3]
 
 
+@pytest.mark.parametrize(
+    ("word", "makers"),
+    [("groq", {"groq"}), ("Tenstorrent", {"tenstorrent"}), ("xeon", {"intel"}), ("zzzzz", set())],
+)
+def test_one_word_suggests_only_what_has_it_or_one_like_it(
+    packaged_snapshot: CatalogSnapshot, word: str, makers: set[str]
+) -> None:
+    with pytest.raises(UnknownReference) as caught:
+        packaged_snapshot.find("accelerators", word)
+    assert {one.split("-")[0] for one in caught.value.suggestions} == makers
+
+
 def test_a_snapshot_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         SNAPSHOT.revision = 4  # type: ignore[misc]

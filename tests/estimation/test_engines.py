@@ -105,6 +105,19 @@ def test_an_engine_that_is_like_another_is_computed_as_that_one_with_a_warning(p
     assert memory.of("tensorrt-llm").bytes_per_logit == memory.of("default").bytes_per_logit
 
 
+def test_an_engine_that_ended_is_like_another_as_that_was_then(packaged_snapshot):
+    """What CTransformers wraps is llama.cpp of September 2023, which replayed no graphs."""
+    a100 = packaged_snapshot.find("accelerators", "a100-80gb").value
+
+    def engine(release):
+        return calibration(packaged_snapshot, release, a100).performance.engine
+
+    ended, then, now = map(engine, ("ctransformers", "llama.cpp@2023", "llama.cpp@2026"))
+    assert ended.layer_s == then.layer_s
+    assert ended.replayed_accelerators == then.replayed_accelerators == 0.0
+    assert now.replayed_accelerators > 0.0
+
+
 def test_an_engine_of_no_measurements_is_computed_as_its_class_with_a_warning(packaged_snapshot):
     a100 = packaged_snapshot.find("accelerators", "a100-80gb").value
     found = calibration(packaged_snapshot, "openvino", a100)
@@ -416,7 +429,10 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
         ("vlm", "did you mean vllm"),
         ("vlm", "? For inference there are autoawq, "),
         ("qqqqqqqqqqqqqqqqqq", "'; for inference there are autoawq, "),
-        ("torchtitan", "torchtitan is not estimated for inference; these are: "),
+        (
+            "torchtitan",
+            "torchtitan is not estimated for inference on NVIDIA H100 SXM5 80 GB; these are: ",
+        ),
     ],
 )
 def test_what_serves_nothing_is_refused_with_what_does(packaged_snapshot, engine, detail):

@@ -58,6 +58,11 @@ def test_a_format_that_could_be_several_is_refused():
         asked(weights="4bit")
 
 
+def test_names_that_mean_more_than_a_format_say_what_to_set():
+    with pytest.raises(ValidationError, match="fp8_recipe mxfp8"):
+        asked(weights="mxfp8")
+
+
 def test_lists_of_formats_name_what_there_is(packaged_snapshot):
     listed = {
         name: entry.id
@@ -215,6 +220,28 @@ def test_engines_of_files_take_the_usual_one_where_nobody_says(
 def test_a_width_without_a_layout_is_read_by_every_engine(packaged_snapshot):
     for engine in ("llama.cpp", "exllama", "tensorrt-llm", "gpt-fast"):
         inference_latency_answer(asked(engine=engine, weights="int4"), packaged_snapshot)
+
+
+@pytest.mark.parametrize(
+    ("engine", "width", "format_id"),
+    [
+        ("transformers", "int8", "bnb-int8"),
+        ("transformers", "int4", "bnb-nf4"),
+        ("mlx", "int4", "mlx-4bit"),
+        ("llama.cpp", "int4", "gguf-q4_k_m"),
+        ("ollama", "int8", "gguf-q8_0"),
+        # Engines of servers pack a width in one way or another that is about as fast.
+        ("vllm", "int8", "int8"),
+    ],
+)
+def test_a_width_alone_is_packed_as_an_engine_usually_does(
+    packaged_snapshot, engine, width, format_id
+):
+    accelerator = "apple-m4-max-128gb" if engine == "mlx" else "h100-sxm"
+    answer = inference_latency_answer(asked(accelerator, engine, weights=width), packaged_snapshot)
+    assert answer["deployment"]["precision"]["weights"] == format_id
+    told = [one for one in answer["warnings"] if one["code"] == "usual_file"]
+    assert bool(told) is (format_id != width)
 
 
 def test_activations_that_no_kernel_takes_are_refused_with_those_that_it_does(packaged_snapshot):

@@ -207,6 +207,24 @@ def test_nobody_runs_vulkan_beside_cuda(packaged_snapshot):
     assert codes(estimated(packaged_snapshot, **asked)) == set()
 
 
+def test_ranges_reach_over_scripts_where_a_server_holds_steps_up(packaged_snapshot):
+    """Until 0.6 vLLM's server answered requests in the process that ran steps."""
+    for version, apart in (("before-0.6", True), ("0.17", False)):
+
+        def time_s(use, version=version):
+            asked = {"engine_version": version, "usage_context": use}
+            request = LatencyInferenceRequest(**body(**asked))
+            answer = inference_latency_answer(request, packaged_snapshot)
+            return answer["tpot_s"], [one["message"] for one in answer["warnings"]]
+
+        (open_, told), (server, _), (script, _) = map(time_s, (None, "server", "offline"))
+        assert open_["value"] == server["value"]
+        assert (open_["low"] < server["low"]) is apart
+        assert any("with a server a token takes" in message for message in told) is apart
+        if apart:
+            assert open_["low"] < script["value"] < server["value"]
+
+
 def test_a_rate_of_requests_has_a_range_with_ends(packaged_snapshot):
     """Near the rate at which an older release saturates, waits of that release have no bound."""
     load = {"input_tokens": 1000, "output_tokens": 300}

@@ -23,6 +23,8 @@ _ENDINGS = {
     "tokens/s": "_tokens_per_s",
     "requests/s": "_requests_per_s",
     "sequences/s": "samples_per_s",
+    "sequences": "_sequences",
+    "TFLOP/s": "_tflops",
     "1": "_ratio",
     "W": "_w",
     "J": "_j",

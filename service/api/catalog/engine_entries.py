@@ -85,9 +85,11 @@ class EngineHardware(Stated):
 class EngineFormats(Stated):
     """What weights an engine reads."""
 
-    formats: list[str]
+    formats: NotRequired[list[str]]
+    """Any if left out."""
     usual: NotRequired[dict[str, str]]
-    """What they are where nobody says, by formats of checkpoints; as the checkpoint for others."""
+    """What they are where nobody says, by formats of checkpoints, and where a width alone is said,
+    by int4 or int8; as the checkpoint, or as engines of servers pack a width, for others."""
     usual_source: NotRequired[str]
     source: str
 
@@ -128,8 +130,9 @@ class EngineLayout(Stated):
     divides: NotRequired[Literal["layers"]]
     experts: NotRequired[Literal["host"]]
     """By layers, a few of them on each accelerator; others divide each layer."""
-    offloaded: NotRequired[Literal["host"]]
-    """In steps of few tokens, processors of the host compute what lies in its memory."""
+    offloaded: NotRequired[Literal["host", "in-turn", "whole"]]
+    """In steps of few tokens, processors of the host compute what lies in its memory; each layer is
+    copied when it is due; or all weights lie outside and are fetched ahead."""
     shares_experts: NotRequired[bool]
     """Whether copies of a model may hold each of its experts once among them."""
     source: str
@@ -390,6 +393,8 @@ class EngineEntry(CatalogEntry):
     backends: NotRequired[EngineBackends]
     defaults: NotRequired[list[EngineDefaults]]
     """Later rules that hold outdo earlier ones."""
+    ended: NotRequired[str]
+    """Month of its last release, where none will follow."""
     unestimated: NotRequired[str]
     start: NotRequired[EngineStart]
     starts_training: NotRequired[EngineStartsTraining]

@@ -26,6 +26,9 @@ class RegionGroup(Answer):
     aliases: list[str]
     countries: list[str]
     """ISO 3166-1 alpha-2 codes."""
+    average: str | None
+    """Region that stands for the whole group where one place is asked for; null where no average is
+    published."""
     regions: list[str]
     """Ids of the cloud regions in them."""
 

@@ -71,6 +71,10 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "e2e_p95_s": "95th percentile of the time from arrival to the last token.",
         "step_s": "Time of an optimizer step, with all its micro-batches.",
         "mfu_ratio": "Model FLOPs utilisation: useful operations over the dense peak.",
+        "model_tflops_per_accelerator": "Achieved TFLOP/s of an accelerator, recomputation left "
+        "out.",
+        "hardware_tflops_per_accelerator": "Achieved TFLOP/s of an accelerator, recomputation "
+        "included.",
         "tokens_per_s": "Tokens trained on by all accelerators.",
         "tokens_per_s_per_accelerator": "Tokens trained on by one accelerator.",
         "bottleneck": "What most of the time goes to.",

@@ -84,8 +84,9 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         classes=_classes(fields),
         generations=_generations(fields.get("generations")),
         like=fields.get("like"),
-        hardware=_hardware(runs_on, "hardware"),
-        usual=_hardware(runs_on, "usual"),
+        hardware=_hardware(runs_on, "/runs_on/hardware"),
+        usual=_hardware(runs_on, "/runs_on/usual"),
+        usual_to_train=_hardware(trains, "/trains/usual_on"),
         formats=_formats(reads, "reads", "formats"),
         lacks=_lacks(fields.get("lacks")),
         caches=_formats(holds, "holds", "caches"),
@@ -93,7 +94,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         usual_weights=dict(reads.get("usual", {})),
         divides_layers=layout.get("divides") == "layers",
         experts_on_host=layout.get("experts") == "host",
-        offloaded_on_host=layout.get("offloaded") == "host",
+        offloaded=layout.get("offloaded"),
         shares_experts=layout.get("shares_experts") is True,
         recipes=_recipes(trains),
         preallocating=fields.get("preallocating") is True,
@@ -102,6 +103,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         beam_caches=beam_search.get("caches"),
         defaults=defaults_from(fields.get("defaults"), "/defaults"),
         backends=backends_from(fields.get("backends")),
+        ended=fields.get("ended"),
         unestimated=fields.get("unestimated"),
     )
     stated = {
@@ -205,10 +207,10 @@ def _lacks(stated: object) -> tuple[Lack, ...]:
     )
 
 
-def _hardware(runs_on: Document, part: str) -> HardwareList:
-    named = runs_on.get(part, [])
+def _hardware(stated: Document, pointer: str) -> HardwareList:
+    named = stated.get(pointer.rpartition("/")[2], [])
     if not isinstance(named, list):
-        raise DocumentInvalid(f"/runs_on/{part}", "must be a list")
+        raise DocumentInvalid(pointer, "must be a list")
     return HardwareList(frozenset(map(str, named)))
 
 

@@ -18,6 +18,8 @@ _SEPARATORS = str.maketrans("", "", "-_ :")
 MOST_SUGGESTIONS = 5
 #: All entries that a name could mean are told, unless they are more than anybody reads.
 MOST_CANDIDATES = 20
+#: A sentence names fewer of them.
+_MOST_NAMED = 8
 _LEAST_SCORE = 60.0
 _LONGEST_COMPARED = 200
 #: Names of fewer letters are a slip away from any other.
@@ -26,6 +28,9 @@ _LEAST_SLIPPED = 3
 _OF_LENGTH = {0: 0, 1: 1, -1: 2}
 #: Names that contain what was typed; the nearest of them are suggested.
 _MOST_COMPARED = 100
+#: One word that was typed is as like as this to a word of what it may mean; whole words are sure,
+#: and so are names that are alike as a whole.
+_LEAST_WORD, _WHOLE_WORD, _SURE = 70.0, 100.0, 91.0
 #: Places of which less is alike, by letters or by sound, are others.
 _LEAST_PLACE = 78.0
 #: Names of fewer letters are like parts of any word, and have to be more alike.
@@ -80,8 +85,10 @@ class AmbiguousReference(UnknownReference):
 
     @property
     def hint(self) -> str:
-        """All that the name could mean, to be put after what is wrong."""
-        return f"; it could be any of {', '.join(self.suggestions)}"
+        """What the name could mean, to be put after what is wrong."""
+        named = self.suggestions[:_MOST_NAMED]
+        more = ", and others" if len(self.suggestions) > len(named) else ""
+        return f"; it could be any of {', '.join(named)}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +286,11 @@ def _similar(reference: str, names: Mapping[str, str]) -> tuple[str, ...]:
         """How far what was typed is from the nearest word: it is in many that mean others."""
         return -max(fuzz.ratio(typed, word) for word in utils.default_process(name).split() or "-")
 
+    if typed.isalpha():
+        # One word is meant by names that have it, else by those that have one like it.
+        least = min((word_apart(name) for name, _, _ in nearest), default=0.0)
+        alike = -_LEAST_WORD if least > -_WHOLE_WORD else -_WHOLE_WORD
+        nearest = [one for one in nearest if one[1] >= _SURE or word_apart(one[0]) <= alike]
     ordered = sorted(nearest, key=lambda one: (-round(one[1]), word_apart(one[0]), len(one[0])))
     return tuple(dict.fromkeys(names[name] for name, _, _ in ordered))[:MOST_SUGGESTIONS]
 

@@ -263,6 +263,9 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
         FigureSpec("bandwidth_bytes_per_s", "B/s", "Peak bandwidth of a unit, reading", _RATE),
         FigureSpec("capacity_bytes", "B", "Most that a unit holds", Bounds(1e3, 1e18)),
         FigureSpec(
+            "usual_capacity_bytes", "B", "What a unit is usually built with", Bounds(1e3, 1e18)
+        ),
+        FigureSpec(
             "latency_s", "s", "Time from asking for a byte to having it, unloaded", _LATENCY
         ),
         FigureSpec("energy_pj_per_bit", "pJ/bit", "Energy of moving a bit", Bounds(1e-6, 1e6)),

@@ -32,6 +32,10 @@ class Texts:
         self._index = PlaceIndex(names, {}) if kind in _OF_PLACES else ReferenceIndex(names)
         self.by_id = texts
 
+    def known(self, name: str) -> str | None:
+        """The id that a name means, or None where it means none."""
+        return self._index.find(name)
+
     def find(self, name: str) -> str:
         """The id that a name means: an id or an alias.
 
@@ -40,7 +44,7 @@ class Texts:
         UnknownReference
             If there is none, with the ids nearest to it.
         """
-        found = self._index.find(name)
+        found = self.known(name)
         if found is None:
             raise self._index.unfound(self._kind, name)
         return found

@@ -24,6 +24,8 @@ _SPEED = (
     "tokens_per_s",
     "tokens_per_s_per_accelerator",
     "mfu_ratio",
+    "model_tflops_per_accelerator",
+    "hardware_tflops_per_accelerator",
 )
 _STEP = ("step_s", "tokens_per_s", "tokens_per_step", "generated_tokens_per_step")
 _BURST = ("ttft_p50_s", "ttft_p95_s", "ttft_p99_s", "makespan_s")

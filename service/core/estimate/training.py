@@ -28,6 +28,7 @@ from service.core.performance.training.traffic import HostRates
 _KWH_PER_WH = 1e-3
 #: Of other settings nobody has counted how often they are in use: ranges reach over all [-].
 _ANY_CASE = 1.0
+_TFLOP_PER_FLOP = 1e-12
 
 
 @lightweight
@@ -84,6 +85,23 @@ class TrainingSpeed:
     def hfu_ratio(self) -> Interval:
         """Hardware FLOPs utilisation: with recomputation, over dense peak [-]."""
         return _share(self.step.hfu_ratio, self.step_s)
+
+    @property
+    def model_tflops_per_accelerator(self) -> Interval:
+        """Operations that the model asks for, without recomputation, in a second [TFLOP/s]."""
+        return _achieved(self.step.model_flops, self.step_s)
+
+    @property
+    def hardware_tflops_per_accelerator(self) -> Interval:
+        """Operations that are computed, recomputation included, in a second [TFLOP/s]."""
+        return _achieved(self.step.hardware_flops, self.step_s)
+
+    @property
+    def global_batch_sequences(self) -> Number:
+        """Sequences of all model copies in an optimizer step."""
+        setup = self.setup
+        each = setup.micro_batch.sequences * setup.settings.gradient_accumulation_steps
+        return each * setup.deployment.parallelism.data
 
 
 def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
@@ -184,6 +202,11 @@ def whole_run(speed: TrainingSpeed, tokens: Number, failures: Failures) -> Train
     """Time and accelerator-hours of a run of so many tokens, failures included."""
     count = speed.setup.deployment.parallelism.accelerator_count
     return training_run(tokens, speed.step.tokens_per_step, speed.step_s, count, failures)
+
+
+def _achieved(flops: Number, step_s: Interval) -> Interval:
+    """What an accelerator computes in a second of what it computes in a step [TFLOP/s]."""
+    return quotient(exact(flops * _TFLOP_PER_FLOP), step_s)
 
 
 def _share(value: Number, step_s: Interval) -> Interval:

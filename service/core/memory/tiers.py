@@ -27,7 +27,8 @@ class MemoryTier:
     """A kind of memory as the computation sees it, for one unit of it (stack, socket, drive).
 
     ``kind`` says where it sits: on-chip, device, host, expansion, pool, storage,
-    processing-in-memory or compute-in-memory. Unknown figures are None. ``kernel_speedup_ratio``
+    processing-in-memory or compute-in-memory. Unknown figures are None. ``usual_capacity_bytes`` is
+    what it is built with where nobody says, at most ``capacity_bytes``. ``kernel_speedup_ratio``
     and ``memory_bound_time_ratio`` are those of memory that computes; ``scan_s`` and ``scan_j``
     the time and energy of one search over its whole capacity.
     """
@@ -37,6 +38,7 @@ class MemoryTier:
     kind: str
     bandwidth_bytes_per_s: Number | None = None
     capacity_bytes: Number | None = None
+    usual_capacity_bytes: Number | None = None
     latency_s: Interval | None = None
     thermal_design_power_w: Number | None = None
     kernel_speedup_ratio: Interval | None = None
@@ -148,3 +150,39 @@ def shared_bandwidth(total_bytes_per_s: Number, users: Number, link_bytes_per_s:
         What the user's link carries in one direction [B/s].
     """
     return minimum(link_bytes_per_s, total_bytes_per_s / users)
+
+
+#: What a core copies of pageable memory into the pinned buffers that a link reads [B/s].
+_STAGED_BYTES_PER_S = 12e9
+#: What a core reads of a mapped file at most, with a fault for every few pages [B/s].
+_MAPPED_BYTES_PER_S = 3e9
+
+
+def copied_in_turn(own_bytes_per_s: Number, link_bytes_per_s: Number, *, mapped: bool) -> Number:
+    """Bandwidth at which layers arrive that are copied when they are due, nothing beside [B/s].
+
+    A core copies pageable memory into pinned buffers, and the link reads these; a ``mapped`` file
+    is first read into pageable memory. One comes after the other, so that times add up.
+
+    Parameters
+    ----------
+    own_bytes_per_s
+        What the memory, or the drive, delivers [B/s].
+    link_bytes_per_s
+        What the link carries in one direction [B/s].
+    mapped
+        Whether it is a drive whose files are mapped.
+
+    References
+    ----------
+    NVIDIA, How to Optimize Data Transfers in CUDA C/C++, 2012 (staging of pageable memory); NVIDIA
+    developer forums, topic 56270, 2017 (8.3 GB/s of large pageable copies); Crotty et al., Are You
+    Sure You Want to Use MMAP in Your Database Management System?, CIDR 2022 (sequential reads of
+    mapped files); Accelerate, hooks.py, 2022 (weights are set on the device before a module's
+    forward and taken off after it). Both rates are judged by these, within a factor of 1.6.
+    """
+    staged: Number = 1.0 / minimum(_STAGED_BYTES_PER_S, own_bytes_per_s) + 1.0 / link_bytes_per_s
+    if mapped:
+        read = minimum(_MAPPED_BYTES_PER_S, own_bytes_per_s)
+        staged = 1.0 / _STAGED_BYTES_PER_S + 1.0 / link_bytes_per_s + 1.0 / read
+    return 1.0 / staged

@@ -228,6 +228,9 @@ class EngineOverhead:
     """Time per product of an expert in prompts, where ``loops_experts`` [s]."""
     whole_expert_tiles: bool = field(default=False, metadata=ALIKE)
     """Whether the product of each expert fills tiles of its own."""
+    default_expert_tiles: bool = field(default=False, metadata=ALIKE)
+    """Whether experts of 16 bit that no kernel was tuned for fill the tiles of ``DEFAULT_TILES``
+    where there are more tokens than experts."""
     scaled_tile_rows: float = field(default=0.0, metadata=ALIKE)
     """Rows of the tiles that experts in blocks of 8-bit floats fill; 0: a smooth cost."""
     scaled_tiles_ratio: float = field(default=0.0, metadata=FIGURE)

@@ -1,11 +1,12 @@
-"""Tiles of experts' products in formats whose blocks of weights have a scale each."""
+"""Tiles of experts' products: where blocks of weights have a scale each, and where nobody tuned."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
-from service.core.elementwise import Number, expm1, is_nothing, maximum
+from service.core.elementwise import Number, expm1, is_nothing, maximum, minimum
 from service.core.engines import engine_of_release
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.work import MatrixProduct
@@ -77,6 +78,74 @@ OTHER_KERNELS = (
         "which CUTLASS applies to whole sums",
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultTiles:
+    """Releases whose experts of 16 bit fill tiles of so many rows where nobody tuned them.
+
+    They do so on hardware of ``families`` for more tokens than an accelerator holds experts. Such
+    tiles are too small to keep matrix units busy: they reach ``lanes_ratio`` times the peak of
+    32-bit lanes [-], whatever their operands. Files were tuned for accelerators that hold a part
+    of each expert: of any ``tuned_widths``, or of those of a family.
+    """
+
+    releases: frozenset[str]
+    families: frozenset[str]
+    rows: float
+    lanes_ratio: float
+    tuned_widths: Mapping[str, frozenset[int]]
+    source: str
+
+
+#: Tiles of kernels in Triton that no file was tuned for.
+DEFAULT_TILES = DefaultTiles(
+    frozenset({"vllm@v0", "vllm@v0-0.6.6", "vllm@v1-0.8", "vllm@v1", "vllm@0.14", "sglang"}),
+    frozenset({"nvidia-hopper", "nvidia-blackwell"}),
+    64.0,
+    3.2,
+    {"nvidia-blackwell": frozenset({192, 384, 1024})},
+    "vLLM and SGLang, fused_moe.py, get_default_config: tiles of 64 by 64 by 32 for more tokens "
+    "than experts, until vLLM's pull request 34846, 2026. 128 experts take 355, 392, 536, 912 and "
+    "1648 us for 256, 512, 1024, 2048 and 4096 tokens on an H100 (pull request 24700, 2025), which "
+    "is 211 to 218 TFLOPS of such tiles, of 67 of its lanes, and eight on an H20 134 to 142 of 44 "
+    "(pull request 44152, 2026), within 10 %. fused_moe/configs, 2025: files for 16 bit are of "
+    "experts divided in width, on Blackwell in three widths, and few for ranks of whole experts",
+)
+
+
+def has_default_tiles(release: str, family: str) -> bool:
+    """Whether experts of a release on a hardware family have default tiles if nobody tuned them."""
+    names = {release, engine_of_release(release)}
+    return bool(names & DEFAULT_TILES.releases) and family in DEFAULT_TILES.families
+
+
+def untuned_row_s(
+    row_flops: float,
+    flops_per_s: Number,
+    item: MatrixProduct,
+    accelerator: Accelerator,
+    engine: EngineOverhead,
+) -> Number | None:
+    """Time of a row of default tiles [s]; None where products have others.
+
+    Parameters
+    ----------
+    row_flops
+        What a row of the products takes [FLOP].
+    flops_per_s
+        What tuned tiles reach [FLOP/s].
+    item, accelerator, engine
+        Product, what computes it, and with what.
+    """
+    peak = accelerator.peak_flops_per_s.get("fp32")
+    if not engine.default_expert_tiles or item.weight_bits < 16.0 or peak is None:
+        return None
+    width = min(item.input_features, item.output_features)
+    tuned = DEFAULT_TILES.tuned_widths.get(accelerator.family)
+    if item.copies >= item.experts and (tuned is None or width in tuned):
+        return None
+    return row_flops / minimum(flops_per_s, peak * DEFAULT_TILES.lanes_ratio)
 
 
 def scaled_tile_rows(release: str) -> float:

@@ -10,9 +10,15 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, exp, log, maximum, minimum, sqrt
+from service.core.elementwise import Number, Truth, exp, log, maximum, minimum, sqrt, where
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
-from service.core.performance.expert_tiles import limited_by_scaling, tiled_rows
+from service.core.performance.expert_tiles import (
+    DEFAULT_TILES,
+    limited_by_scaling,
+    tiled_rows,
+    untuned_row_s,
+    whole_tiles,
+)
 from service.core.performance.host_experts import HostProcessors
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.native_kernels import (
@@ -84,7 +90,8 @@ class ExpertProducts:
     negative binomial one; what ranks hold is as uneven by ``uneven_ratio`` for each expert. The
     rank whose experts were chosen most is above the mean by ``busiest_ratio`` of the standard
     deviation. Where they are ``unrouted``, each expert multiplies all tokens. An expert's rows fill
-    tiles of ``tile_rows``; zero where they are a smooth cost.
+    tiles of ``tile_rows``; zero where they are a smooth cost. Where nobody tuned them, rows of more
+    tokens than there are experts on the rank fill default tiles, and take ``untuned_row_s`` each.
 
     References
     ----------
@@ -99,6 +106,7 @@ class ExpertProducts:
     uneven_ratio: Number = 0.0
     unrouted: bool = False
     tile_rows: float = 0.0
+    untuned_row_s: Number | None = None
 
     @property
     def token_flops(self) -> float:
@@ -106,6 +114,14 @@ class ExpertProducts:
         item = self.size.item
         copies = item.copies if self.unrouted else item.copies_per_token
         return self.size.row_flops * self.sharing_replicas * copies
+
+    def compute_s(self, tuned_s: Number, tokens: Number, read: Number, rows: Number) -> Number:
+        """Time of arithmetic, where it takes ``tuned_s`` by tiles that suit the tokens [s]."""
+        if self.untuned_row_s is None or self.unrouted:
+            return tuned_s
+        many: Truth = tokens * self.sharing_replicas > self.size.item.copies
+        padded = whole_tiles(rows, read, DEFAULT_TILES.rows)
+        return where(many, maximum(self.untuned_row_s * padded, tuned_s), tuned_s)
 
     def load(self, tokens: Number) -> tuple[Number, Number]:
         """Copies of experts that are read, and rows of their products, of the busiest rank [-]."""
@@ -254,9 +270,18 @@ def expert_products(
             popularity * balanced,
             is_unrouted(size.item, calibration.engine),
             0.0 if on_host else _tile_rows(size.item, accelerator, calibration.engine),
+            None if on_host else _untuned_row_s(size, cost, accelerator, calibration.engine),
         )
         for cost, size in zip(costs, sizes, strict=True)
     )
+
+
+def _untuned_row_s(
+    size: ProductSize, cost: ProductCost, accelerator: Accelerator, engine: EngineOverhead
+) -> Number | None:
+    """Time of a row of default tiles [s]; None where products have others."""
+    flops_per_s = size.row_flops / cost.padded_row_s
+    return untuned_row_s(size.row_flops, flops_per_s, size.item, accelerator, engine)
 
 
 def _tile_rows(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> float:

@@ -295,7 +295,8 @@ class RankSteps:
         if self.whole_expert_tiles:
             tiled: Truth = tokens > _VECTOR_ROWS
             padded = padded + (rows + read * self.tile_rows - padded) * tiled
-        return padded_row_s * padded, weights_s * read + row_s * rows
+        compute_s = expert.compute_s(padded_row_s * padded, tokens, read, rows)
+        return compute_s, weights_s * read + row_s * rows
 
 
 def rank_steps(

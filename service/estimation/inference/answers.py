@@ -179,16 +179,27 @@ class Percentiles(Median):
 
 
 class Load(Answer):
-    """How a request rate loads the deployment. Above saturation ttft_s and e2e_s are null."""
+    """How a request rate loads the deployment. Above the upper end of
+    saturation_requests_per_s, ttft_s and e2e_s are null."""
 
     utilisation_ratio: float
     """Arrival rate over the rate at saturation."""
     saturated: bool
-    """Whether more arrives than can be served."""
+    """Whether more arrives than can be served, by the estimate of what can be: the interval of
+    saturation_requests_per_s says how sure that is."""
     ttft_s: Percentiles | None
     tpot_s: Percentiles | None
     """Null where nothing is generated."""
     e2e_s: Percentiles | None
+
+
+class InFlight(Answer):
+    """What requests see of which as many are always in flight: another comes for each answered."""
+
+    ttft_s: Percentiles
+    tpot_s: Percentiles | None
+    """Null where nothing is generated."""
+    e2e_s: Percentiles
 
 
 class Burst(Answer):
@@ -209,11 +220,12 @@ class LatencyFigures(Answer):
 
     ttft_s: Interval | None
     """Mean time from arrival to the first output token, or to the embedding or score, including
-    queueing; null above saturation."""
+    queueing, of a deployment that keeps up with the rate; null above the upper end of
+    saturation_requests_per_s, where none does."""
     tpot_s: Interval | None
     """Mean time per output token after the first; null where nothing is generated."""
     e2e_s: Interval | None
-    """Mean time from arrival to the last token; null above saturation."""
+    """Mean time from arrival to the last token; null where ttft_s is."""
     output_tokens_per_s: Interval | None
     """Of the whole deployment; null where nothing is generated."""
     requests_per_s: Interval
@@ -227,7 +239,7 @@ class TaskTime(Answer, total=False):
 
     task_s: Interval | None
     """Mean time of an agent's task: calls_per_task requests and the tool calls between them; null
-    above saturation. Left out where a task is a single request, unless include has
+    where ttft_s is. Left out where a task is a single request, unless include has
     latency.breakdown."""
 
 
@@ -262,7 +274,7 @@ class LatencyVerdicts(Answer):
 
 
 class OverNetwork(Answer):
-    """Mean times as users see them, behind a network; null above saturation."""
+    """Mean times as users see them, behind a network; null where ttft_s is."""
 
     network_round_trip_s: float
     """Time of a round trip, as the request gives it."""
@@ -279,6 +291,8 @@ class Latency(LatencyFigures, TaskTime, LatencyRates, LatencyPhases):
     """Present if network_round_trip_s is given."""
     load: NotRequired[IfAny[Load]]
     """Present with a request rate."""
+    in_flight: NotRequired[IfAny[InFlight]]
+    """Present without a request rate, unless requests come at_once."""
     burst: NotRequired[IfAny[Burst]]
     """Present if requests come at_once."""
 

@@ -46,6 +46,7 @@ from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import ResolvedSpeculation
 from service.estimation.inference.tasks import task_workload, with_step_budget
 from service.estimation.inference.tiers import ResolvedTiers, tier_warnings
+from service.estimation.inference.unused import unused_load
 from service.estimation.layouts import (
     Layouts,
     left_over_warnings,
@@ -247,6 +248,7 @@ def resolve_deployment(
         warnings += slow_link_warnings(laid_out)
     warnings += platform_warnings(accelerator.value, found.machine, parallelism)
     warnings += found.setting_warnings
+    warnings += unused_load(request)
     warnings += _length_warnings(deployment, workload, serving)
     warnings += found.tiers.warnings if found.tiers is not None else ()
     warnings += found.speculation.warnings if found.speculation is not None else ()
@@ -302,7 +304,8 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
         yield EstimateWarning(
             "saturated",
             f"requests arrive faster than they can be served: at most {rate:.3g} a second can be "
-            "sustained, and beyond that waiting times grow without end",
+            "sustained, and beyond that waiting times grow without end"
+            + ("" if latency.endless else "; times are given in case it keeps up, as it just may"),
         )
 
 

@@ -32,6 +32,7 @@ from service.estimation.inference.answers import (
     CacheByClass,
     CacheRoom,
     InferenceAnswer,
+    InFlight,
     Latency,
     LatencyFigures,
     LatencyInferenceAnswer,
@@ -330,10 +331,11 @@ def _latency(
         else {
             "utilisation_ratio": plain(load.utilisation_ratio),
             "saturated": bool(load.saturated),
-            "ttft_s": None if load.saturated else percentile_figures(latency, "ttft_s", every),
+            "ttft_s": None if latency.endless else percentile_figures(latency, "ttft_s", every),
             "tpot_s": percentile_figures(latency, "tpot_s", every) if computed.generates else None,
-            "e2e_s": None if load.saturated else percentile_figures(latency, "e2e_s", every),
+            "e2e_s": None if latency.endless else percentile_figures(latency, "e2e_s", every),
         },
+        "in_flight": _in_flight(computed, every),
         "burst": _burst(computed, every),
     }
     return found
@@ -362,6 +364,24 @@ def _over_network(computed: ComputedDeployment, round_trip_s: float) -> OverNetw
     }
 
 
+def _percentiles(computed: ComputedDeployment, every: bool) -> InFlight:
+    """Percentiles over requests of all times."""
+    latency = computed.latency
+    return {
+        "ttft_s": percentile_figures(latency, "ttft_s", every),
+        "tpot_s": percentile_figures(latency, "tpot_s", every) if computed.generates else None,
+        "e2e_s": percentile_figures(latency, "e2e_s", every),
+    }
+
+
+def _in_flight(computed: ComputedDeployment, every: bool) -> InFlight | None:
+    """What requests see of which as many are always in flight; None where they come otherwise."""
+    latency = computed.latency
+    if latency.load is not None or latency.burst is not None:
+        return None
+    return _percentiles(computed, every)
+
+
 def _burst(computed: ComputedDeployment, every: bool) -> Burst | None:
     """What requests see that come all at once; None where they do not."""
     latency, burst = computed.latency, computed.latency.burst
@@ -370,9 +390,7 @@ def _burst(computed: ComputedDeployment, every: bool) -> Burst | None:
     return {
         "makespan_s": figure(makespan(latency.requests_per_s, burst)),
         "waves": plain(burst.waves_before) + 1.0,
-        "ttft_s": percentile_figures(latency, "ttft_s", every),
-        "tpot_s": percentile_figures(latency, "tpot_s", every) if computed.generates else None,
-        "e2e_s": percentile_figures(latency, "e2e_s", every),
+        **_percentiles(computed, every),
     }
 
 
@@ -394,10 +412,7 @@ def percentile_figures(latency: InferenceLatency, time: str, every: bool = True)
     """Percentiles over requests of a time by its name: all, or the high ones."""
 
     def percentile(share: str) -> answers.Interval:
-        found = percentile_s(latency, time, share)
-        if found is None:
-            raise ValueError(f"{time} has no percentiles: as many requests are always in flight")
-        return figure(found)
+        return figure(percentile_s(latency, time, share))
 
     told: Percentiles = {"p95": percentile("p95"), "p99": percentile("p99")}
     if every:

@@ -2,8 +2,8 @@
 
 Estimates have the value of the newest release, of the backend that most people run and of a server.
 Their ranges reach over the releases with which such a model may well have run on such an
-accelerator, over the backends that many run there, and, for memory, over scripts that run the
-engine.
+accelerator, over the backends that many run there, and over scripts that run the engine, for speed
+where answering requests holds steps up.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from service.estimation.requests import ServingRequest
 #: Releases whose speed is computed besides the newest, the oldest first: those between them are
 #: about as fast as one or the other.
 _MOST_TIMED = 2
+#: What a server has to add to each step for its speed to be computed without it, too [s].
+_LEAST_SERVED_S = 1e-4
 #: What a choice has to move to be told of: a share of memory, and of times and rates [-].
 _MEMORY_TOLD, _SPEED_TOLD = 0.02, 0.05
 
@@ -46,6 +48,14 @@ _CHOICES: Mapping[Setting, str] = {
     "backend": "which backend drives the accelerator",
     "usage_context": "whether a server or a script runs the engine",
 }
+#: What settings are called that speed depends on.
+_NAMED: Mapping[Setting, str] = {
+    "engine_version": "release",
+    "backend": "backend",
+    "usage_context": "use",
+}
+#: How an engine is run, in words.
+_USES: Mapping[UsageContext, str] = {"server": "a server", "offline": "a script"}
 _OTHER_USAGE: Mapping[UsageContext, UsageContext] = {"server": "offline", "offline": "server"}
 
 
@@ -119,15 +129,23 @@ def left_open(
 ) -> LeftOpen:
     """Other choices by which speed or memory is otherwise than by the usual one.
 
-    How an engine is used is taken to change its memory alone.
+    How an engine is used changes its speed where its server answers requests in the process that
+    runs steps; elsewhere it is taken to change its memory alone.
     """
     others = list(found)
+    served_s = calibration.performance.engine.served_s
     usual_speed, usual_memory = _what_counts(serving, calibration)
     counted = [(one.setting, *_what_counts(one.serving, one.calibration)) for one in others]
     speeds = _apart(usual_speed, [(setting, speed) for setting, speed, _ in counted])
     releases = [at for at in speeds if others[at].setting == "engine_version"]
     backends = [at for at in speeds if others[at].setting == "backend"]
-    timed = {*releases[:_MOST_TIMED], *backends}
+    usages = [
+        at
+        for at in speeds
+        if others[at].setting == "usage_context"
+        and abs(others[at].calibration.performance.engine.served_s - served_s) > _LEAST_SERVED_S
+    ]
+    timed = {*releases[:_MOST_TIMED], *backends, *usages}
     sized = set(_apart(usual_memory, [(setting, memory) for setting, _, memory in counted]))
     choices = (
         replace(others[at], timed=at in timed, sized=at in sized) for at in sorted(timed | sized)
@@ -191,8 +209,7 @@ def left_open_warnings(estimate: InferenceEstimate, open_: LeftOpen) -> Iterator
     """What to say about choices that nobody told and that figures depend on."""
     choices = [one for one in open_.choices if one.timed]
     timed = list(zip(choices, (one.found for one in estimate.otherwise), strict=True))
-    settings: tuple[Setting, ...] = ("engine_version", "backend")
-    for setting in settings:
+    for setting in _NAMED:
         speeds = [(one, found) for one, found in timed if one.setting == setting]
         yield from _speed_told(setting, open_, estimate, speeds)
     yield from _memory_told(estimate.memory)
@@ -235,11 +252,10 @@ def _speed_told(
                     f"{_name(other)} {duration(another)}"
                 )
     if message:
-        what = "release" if setting == "engine_version" else "backend"
         yield EstimateWarning(
             "speed_left_open",
-            f"the {what} of {open_.engine_name} is not stated: {message}. Ranges cover both; "
-            "state it to narrow them",
+            f"the {_NAMED[setting]} of {open_.engine_name} is not stated: {message}. Ranges cover "
+            "both; state it to narrow them",
             about=f"serving.{setting}",
         )
 
@@ -283,10 +299,17 @@ def _room_gb(memory: InferenceMemory) -> str:
 
 
 def _usual_name(setting: Setting, usual: InferenceEstimate) -> str:
-    return "the newest" if setting == "engine_version" else str(usual.setup.serving.backend)
+    if setting == "engine_version":
+        return "the newest"
+    return _chosen(setting, usual.setup.serving)
 
 
 def _name(other: Otherwise) -> str:
     if other.setting == "engine_version":
         return f"an older one ({other.release.generation})"
-    return str(other.serving.backend)
+    return _chosen(other.setting, other.serving)
+
+
+def _chosen(setting: Setting, serving: ServingSettings) -> str:
+    """What is chosen of a setting beside the release, in words."""
+    return _USES[serving.usage_context] if setting == "usage_context" else str(serving.backend)

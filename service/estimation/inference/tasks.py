@@ -59,8 +59,10 @@ def task_workload(
 ) -> InferenceWorkload:
     """The workload as a model does it: what an encoder reads, and one result to embed or rank.
 
-    Audio that is longer than a window, or that a model does not hear, is noted.
+    Without a length prompts are no longer than the model reads. Audio that is longer than a window,
+    or that a model does not hear, is noted.
     """
+    workload = _within_limit(request, workload, model)
     encoder, audio_s = model.encoder, request.workload.audio_s
     hears = model.audio.encoder if model.audio is not None else encoder
     if audio_s is not None and (hears is None or hears.window_s is None):
@@ -71,8 +73,9 @@ def task_workload(
     elif audio_s is not None and hears is not None and audio_s > (hears.window_s or 0.0):
         problems.add(
             "/workload/audio_s",
-            f"{model.model_type} models read {hears.window_s:g} s at a time; longer audio is "
-            "as many requests",
+            f"{model.model_type} models read {hears.window_s:g} s at a time: ask for audio_s "
+            f"{hears.window_s:g}, and count {ceil(audio_s / (hears.window_s or audio_s))} requests "
+            "for each recording",
         )
     workload = _with_images(request, workload, model, problems)
     workload = _with_audio(audio_s, workload, model)
@@ -82,12 +85,30 @@ def task_workload(
         return workload
     if encoder.window_positions is None or encoder.window_s is None:
         return replace(workload, encoded_tokens=workload.input_tokens, input_tokens=1.0)
-    asked = "input_tokens" in request.workload.model_fields_set
+    asked = _tells_input(request)
     return replace(
         workload,
         encoded_tokens=float(encoder.window_positions),
         input_tokens=workload.input_tokens if asked else _INSTRUCTIONS,
     )
+
+
+def _tells_input(request: DeploymentRequest | ImpactsRequest) -> bool:
+    return "input_tokens" in request.workload.model_fields_set
+
+
+def _within_limit(
+    request: DeploymentRequest | ImpactsRequest,
+    workload: InferenceWorkload,
+    model: ModelArchitecture,
+) -> InferenceWorkload:
+    """The workload with a prompt that leaves room for the answer, where no length is stated."""
+    limit = request.serving.max_model_len or model.max_position_embeddings
+    if _tells_input(request) or limit is None or model.encoder is not None:
+        return workload
+    answer = workload.output_tokens if workload.task == "generate" else 0.0
+    room = elementwise.maximum(limit - answer, 1.0)
+    return replace(workload, input_tokens=elementwise.minimum(workload.input_tokens, room))
 
 
 def _with_audio(

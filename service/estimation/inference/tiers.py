@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
-from service.core.engines import EngineRelease
+from service.core.engines import Engine, EngineRelease, engine_of_release
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact
 from service.core.memory.inference.tiers import (
@@ -63,8 +63,8 @@ def resolve_tiers(
     named = _named_tiers(serving, snapshot, problems)
     tiers = computed_by_host(
         MemoryTiers(
-            tuple(shared_tier(asked, entry.value) for asked, entry in named),
-            _offload(serving.offload),
+            _shared_tiers(named),
+            _offload(serving, snapshot.engines[release.engine].value),
         ),
         serving,
         release,
@@ -79,8 +79,8 @@ def resolve_tiers(
                 "the accelerators",
             )
         )
-    for tier, (_, entry) in zip(tiers.shared, named, strict=True):
-        warnings += _unknown_figures(tier, entry, accelerator)
+    for tier, (wanted, entry) in zip(tiers.shared, named, strict=True):
+        warnings += _unknown_figures(tier, wanted, entry, accelerator)
         warnings += worth_warnings(tier.id, tier.beside_machine, tier.worth)
     if experts_of is not None and tiers.shared:
         own = exact(tiers.shared[0].bandwidth_bytes_per_s)
@@ -106,7 +106,8 @@ def _host_memory(
     if processors is None or bandwidth is None:
         return None
     memory = SharedTier(_HOST_MEMORY, "host", inf, float(bandwidth.value))
-    tiers = MemoryTiers((memory,), _offload(serving.offload), processors)
+    engine = snapshot.engines[engine_of_release(release)].value
+    tiers = MemoryTiers((memory,), _offload(serving, engine), processors)
     capacity = EstimateWarning(
         "tier_capacity_unknown",
         f"how much {_HOST_MEMORY} holds is not fixed: it is assumed to be enough",
@@ -155,7 +156,7 @@ def computed_by_host(
 
     Where the request names none, that memory is the one of the platform.
     """
-    if not snapshot.engines[release.engine].value.offloaded_on_host:
+    if snapshot.engines[release.engine].value.offloaded != "host":
         return tiers
     shared = tiers.shared
     if not serving.memory_tiers:
@@ -200,8 +201,7 @@ def tiers_around(
     named = _named_tiers(serving, snapshot, problems)
     if not named:
         return None
-    tiers = tuple(shared_tier(asked, entry.value) for asked, entry in named)
-    return MemoryTiers(tiers, _offload(serving.offload))
+    return MemoryTiers(_shared_tiers(named), _offload(serving, None))
 
 
 def _named_tiers(
@@ -230,18 +230,36 @@ def _named_tiers(
     return found
 
 
-def _offload(asked: OffloadRequest | None) -> Offload:
-    chosen = asked or OffloadRequest()
+def _shared_tiers(
+    named: Sequence[tuple[MemoryTierRequest, Entry[MemoryTier]]],
+) -> tuple[SharedTier, ...]:
+    """Tiers as they stand in the host; one before another holds what is usual, unless told."""
+    last = len(named) - 1
+    return tuple(
+        shared_tier(asked, entry.value, usual=at < last) for at, (asked, entry) in enumerate(named)
+    )
+
+
+def _offload(serving: ServingRequest, engine: Engine | None) -> Offload:
+    """What is moved out, and how it comes back: as asked for, or as an engine does."""
+    chosen = serving.offload or OffloadRequest()
+    way = None if engine is None else engine.offloaded
+    whole = way == "whole" and bool(serving.memory_tiers) and serving.offload is None
+    in_turn = way == "in-turn" and "overlap_ratio" not in chosen.model_fields_set
     return Offload(
-        weights_ratio=chosen.weights_ratio,
+        weights_ratio=1.0 if whole else chosen.weights_ratio,
         kv_cache_ratio=chosen.kv_cache_ratio,
         parked_sequences=float(chosen.parked_sequences),
-        overlap_ratio=chosen.overlap_ratio,
+        overlap_ratio=0.0 if in_turn else chosen.overlap_ratio,
+        in_turn=in_turn,
     )
 
 
 def _unknown_figures(
-    tier: SharedTier, entry: Entry[MemoryTier], accelerator: Accelerator
+    tier: SharedTier,
+    wanted: MemoryTierRequest,
+    entry: Entry[MemoryTier],
+    accelerator: Accelerator,
 ) -> Iterator[EstimateWarning]:
     """What to say of a tier beside an accelerator where a figure of either is not known."""
     if tier.link_bytes_per_s is None and host_link_bytes_per_s(accelerator) is None:
@@ -250,18 +268,31 @@ def _unknown_figures(
             f"the link between {accelerator.name} and its host is unpublished: {entry.value.name} "
             "is taken to arrive at its own bandwidth",
         )
-    if tier.capacity_bytes == inf:
+    usual = entry.value.usual_capacity_bytes
+    taken = None if usual is None or wanted.capacity_bytes is not None else usual * wanted.units
+    if tier.capacity_bytes == taken:
+        yield EstimateWarning(
+            "tier_capacity_unknown",
+            f"how much {tier.id} holds is not stated: it is assumed to be "
+            f"{tier.capacity_bytes / 1e9:.0f} GB, as is usual, and the rest lies beyond",
+        )
+    elif tier.capacity_bytes == inf:
         yield EstimateWarning(
             "tier_capacity_unknown",
             f"how much {tier.id} holds is not fixed: it is assumed to be enough",
         )
 
 
-def shared_tier(asked: MemoryTierRequest, tier: MemoryTier) -> SharedTier:
-    """A tier as it stands in the host; one whose bandwidth nobody states has that of its link."""
+def shared_tier(asked: MemoryTierRequest, tier: MemoryTier, *, usual: bool = False) -> SharedTier:
+    """A tier as it stands in the host; one whose bandwidth nobody states has that of its link.
+
+    It holds as much as it can, or as is ``usual``, where nobody says.
+    """
     capacity = asked.capacity_bytes
-    if capacity is None and tier.capacity_bytes is not None:
-        capacity = float(tier.capacity_bytes) * asked.units
+    unit = tier.usual_capacity_bytes if usual else None
+    unit = tier.capacity_bytes if unit is None else unit
+    if capacity is None and unit is not None:
+        capacity = float(unit) * asked.units
     link = asked.link_bytes_per_s
     own = tier.bandwidth_bytes_per_s
     bandwidth = float(own) * asked.units if own is not None else float(link or inf)

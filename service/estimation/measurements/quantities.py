@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from service.core.estimate.inference import goodput_of
-from service.core.interval import Interval, scale
+from service.core.interval import Interval, exact, scale
 from service.core.performance.inference.goodput import time_limit
 from service.estimation.measurements import readings
 from service.estimation.measurements.measurable import (
@@ -323,6 +323,34 @@ _TABLE = (
         "Computed FLOP/s over dense peak, recomputation included.",
         trained=lambda trained: trained.speed.hfu_ratio,
         aliases=("hfu",),
+    ),
+    Quantity(
+        "model_tflops_per_accelerator",
+        "TFLOP/s",
+        "Model FLOP/s of one accelerator, recomputation and masked pairs of tokens left out.",
+        trained=lambda trained: trained.speed.model_tflops_per_accelerator,
+        aliases=("model_tflops_per_gpu",),
+    ),
+    Quantity(
+        "hardware_tflops_per_accelerator",
+        "TFLOP/s",
+        "Computed FLOP/s of one accelerator, recomputation included.",
+        trained=lambda trained: trained.speed.hardware_tflops_per_accelerator,
+        aliases=("hardware_tflops_per_gpu",),
+    ),
+    Quantity(
+        "global_batch_sequences",
+        "sequences",
+        "Sequences of an optimizer step, of all accelerators.",
+        trained=lambda trained: exact(trained.speed.global_batch_sequences),
+        aliases=("global_batch_size",),
+    ),
+    Quantity(
+        "global_batch_tokens",
+        "tokens",
+        "Tokens of an optimizer step, of all accelerators.",
+        trained=lambda trained: exact(trained.speed.step.tokens_per_step),
+        aliases=("tokens_per_step",),
     ),
     Quantity(
         "run_s",

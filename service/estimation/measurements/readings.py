@@ -178,19 +178,9 @@ def percentile(
 
     def read(served: Served) -> Interval:
         latency = served.estimate.latency
-        if latency.load is not None and latency.load.saturated and name != "tpot_s":
+        if latency.endless and name != "tpot_s":
             raise NotEstimated(_ENDLESS)
-        found = percentile_s(latency, name, share)
-        if found is None:
-            if share == "p50":
-                # With a fixed number in flight the estimate takes all requests to be alike.
-                mean: Interval = getattr(latency, name)
-                return mean
-            raise NotEstimated(
-                "percentiles above the median need requests_per_s or arrivals at_once: with a "
-                "fixed number of requests in flight only means are estimated"
-            )
-        return found
+        return percentile_s(latency, name, share)
 
     return read
 

@@ -1,7 +1,8 @@
-"""The release that a document means without naming it in its request.
+"""The engine and release that a document means without naming them in its request.
 
-Measurements are of the engines of their day: where nobody says which release ran, it is rather the
-newest of that day than the newest of today.
+A document tells in words what ran, which its request may leave out. Measurements are of the engines
+of their day: where nobody says which release ran, it is rather the newest of that day than the
+newest of today.
 """
 
 from __future__ import annotations
@@ -10,13 +11,81 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from service.catalog.entries.engines import names_of
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.engines import Engine, UnknownVersion, release_of
+from service.core.engines import (
+    FALLBACK_ENGINE,
+    Engine,
+    EngineWorkload,
+    UnknownVersion,
+    release_of,
+)
 
 #: A day or month in a text; a year alone may be anything.
 _DATE = re.compile(r"(?<![\d.])(20[12]\d-(?:0[1-9]|1[0-2])(?:-[0-3]\d)?)(?![\d.])")
 #: A version right behind a name.
-_VERSION = re.compile(r"[\s=@:,-]*v?(\d+(?:\.\d+)+)")
+_VERSION = re.compile(r"[\s=@:,-]*(?:release\s)?v?(\d+(?:\.\d+)+)", re.IGNORECASE)
+
+
+#: What stands between the parts of a name.
+_BETWEEN = re.compile(r"[\s_-]+")
+
+
+def engine_said(
+    document: Mapping[str, Any],
+    named: str | None,
+    workload: EngineWorkload,
+    snapshot: CatalogSnapshot,
+) -> str | None:
+    """Id of the engine that a document tells of in words, as ``engine``, beside its request.
+
+    Parameters
+    ----------
+    document
+        A document as its file has it.
+    named
+        What the request calls the engine: nothing, any, or one that the other is built like or on.
+    workload
+        What ran.
+    snapshot
+        The catalog.
+
+    Returns
+    -------
+    str, or None
+        An engine for the workload; None where words begin with the name of none, or of one that
+        is another than the request's.
+    """
+    words = document.get("engine")
+    if not isinstance(words, str):
+        return None
+    said = _plain(words)
+    lengths = {
+        id_: max((len(name) for name in _names(entry.document) if _begins(said, name)), default=0)
+        for id_, entry in snapshot.engines.items()
+        if workload in entry.value.workloads and id_ != FALLBACK_ENGINE
+    }
+    found = max(lengths, key=lambda id_: lengths[id_], default=None)
+    if found is None or not lengths[found]:
+        return None
+    if named is None or named == FALLBACK_ENGINE:
+        return found
+    asked = snapshot.find("engines", named)
+    fits = snapshot.engines[found].value.like == asked.id
+    return found if fits or asked.value.recipes.divided_by == found else None
+
+
+def _names(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from map(_plain, (document["id"], document.get("name", ""), *names_of(document)))
+
+
+def _begins(said: str, name: str) -> bool:
+    """Whether words begin with a name, and not with a longer word."""
+    return bool(name) and said.startswith(name) and not said[len(name) :][:1].isalnum()
+
+
+def _plain(words: str) -> str:
+    return _BETWEEN.sub(" ", words.strip()).casefold()
 
 
 def release_said(

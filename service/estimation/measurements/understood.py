@@ -17,6 +17,7 @@ from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import (
     CLASSES,
+    FALLBACK_ENGINE,
     Engine,
     EngineWorkload,
     UnknownVersion,
@@ -28,7 +29,7 @@ from service.estimation.faults import fault
 from service.estimation.inference.filling import MOST
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.mended import mended
-from service.estimation.measurements.releases import release_said
+from service.estimation.measurements.releases import engine_said, release_said
 from service.estimation.references import TAGS
 
 #: Rates of a whole deployment, which offline runs measure with as many requests as fit.
@@ -149,7 +150,19 @@ def _known_engine(
 ) -> dict[str, Any]:
     """Settings whose engine the catalog has: the one named, or what stands for its class."""
     named = settings.get(field)
-    if not isinstance(named, str):
+    if named is not None and not isinstance(named, str):
+        return settings
+    if named == FALLBACK_ENGINE and workload == "training":
+        # That is any framework: the file says as much as if it named none.
+        settings = {name: one for name, one in settings.items() if name not in (field, *_VERSIONS)}
+        named = None
+    said = _engine_said(named, workload, document, snapshot)
+    if said is not None:
+        warnings.append(
+            f"{field} is {'not given' if named is None else named}; {said} is taken from /engine"
+        )
+        settings, named = settings | {field: said}, said
+    if named is None:
         return settings
     versions: list[str] = [name for name in _VERSIONS if name in settings]
     try:
@@ -167,6 +180,19 @@ def _known_engine(
     )
     kept = {name: value for name, value in settings.items() if name not in versions}
     return kept | {field: class_.reference}
+
+
+def _engine_said(
+    named: str | None,
+    workload: EngineWorkload,
+    document: Mapping[str, Any],
+    snapshot: CatalogSnapshot,
+) -> str | None:
+    """The engine that a document tells of in words, where its request leaves that open."""
+    try:
+        return engine_said(document, named, workload, snapshot)
+    except UnknownReference:
+        return None
 
 
 def _known_release(

@@ -203,6 +203,10 @@ class TrainingSpeed(StepBreakdown):
     step_s: Interval
     tokens_per_step: float
     """Tokens of all data-parallel ranks in an optimizer step, filling included."""
+    global_batch_sequences: float
+    """Sequences of all data-parallel ranks in an optimizer step."""
+    global_batch_tokens: float
+    """The same as tokens_per_step, by the name that trainers give it."""
     tokens_per_s: Interval
     tokens_per_s_per_accelerator: Interval
     useful_tokens_ratio: float
@@ -212,6 +216,10 @@ class TrainingSpeed(StepBreakdown):
     """Operators without recomputation over dense peak."""
     hfu_ratio: Interval
     """Operators with recomputation over dense peak."""
+    model_tflops_per_accelerator: Interval
+    """Achieved TFLOP/s of an accelerator, recomputation and masked pairs of tokens left out."""
+    hardware_tflops_per_accelerator: Interval
+    """Achieved TFLOP/s of an accelerator, with everything that it computes."""
     bottleneck: Literal[
         "compute", "memory_bandwidth", "interconnect", "pipeline", "offload", "overhead"
     ]

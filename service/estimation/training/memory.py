@@ -31,8 +31,8 @@ CHOICES = {
     "gradient_dtype": "in which format gradients are held and exchanged",
     "gradient_sum_dtype": "in which format gradients of micro-batches are summed",
     "master_weights": "in which format weights and states are updated",
-    "activation_checkpointing": "what is recomputed (without that the run does not fit)",
-    "zero_stage": "what data-parallel ranks divide (without that the run does not fit)",
+    "activation_checkpointing": "what is recomputed",
+    "zero_stage": "what data-parallel ranks divide",
 }
 #: Smallest change of the whole memory that is told of a choice [-].
 _WORTH_TELLING = 0.02

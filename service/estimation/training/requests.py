@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -96,6 +96,29 @@ TensorNames = Annotated[
 ]
 Dtype = Literal["fp32", "bf16", "fp16"]
 
+#: What trainers and papers call optimizers, with hyphens for underscores.
+_OPTIMIZERS_CALLED = {
+    **dict.fromkeys(("adam", "adamw-torch", "adamw-torch-fused", "adamw-hf"), "adamw"),
+    **dict.fromkeys(("adam-8bit", "adam8bit", "adamw8bit", "adamw-bnb-8bit"), "adamw-8bit"),
+    "paged-adamw-32bit": "paged-adamw",
+    "paged-adamw8bit": "paged-adamw-8bit",
+    "lion-32bit": "lion",
+    "galore": "galore-adamw",
+}
+
+
+def _optimizer_meant(given: object) -> object:
+    """An optimizer by the name that fields have, or by what trainers call it."""
+    if not isinstance(given, str):
+        return given
+    typed = given.strip().casefold().replace("_", "-")
+    return _OPTIMIZERS_CALLED.get(typed, typed if typed in get_args(Optimizer) else given)
+
+
+OptimizerName = Annotated[
+    Optimizer, BeforeValidator(_optimizer_meant, json_schema_input_type=Optimizer)
+]
+
 
 class TrainingOffloadRequest(Request):
     """What is offloaded from the accelerator."""
@@ -167,7 +190,7 @@ class TrainingSettingsRequest(Request):
     """Inputs that a block of BOFT rotates together; divides the inputs of every target."""
     boft_factors: int = Field(1, ge=1, le=32)
     """Factors of the rotation of BOFT."""
-    optimizer: Optimizer = "adamw"
+    optimizer: OptimizerName = "adamw"
     """Decides how many bytes of state each trained weight has. 8bit keeps states in 8 bits, paged
     moves those that do not fit to host memory; galore and apollo keep moments of rank
     optimizer_rank for matrices inside the layers."""
@@ -278,8 +301,8 @@ class TrainingSettingsRequest(Request):
     zero_stage: int | None = Field(None, ge=0, le=3)
     """What data-parallel ranks divide: 1 optimizer states, 2 also gradients, 3 also weights (FSDP
     full sharding). If null, as the framework does unless told otherwise: 3, or 2 beside a pipeline,
-    for torchtitan, torchtune, MaxText, Levanter, FMS FSDP, LLM Foundry and NeMo AutoModel, 0 for
-    others."""
+    for torchtitan, torchtune, MaxText, Levanter, FMS FSDP, LLM Foundry and NeMo AutoModel, 1 for
+    NeMo and Megatron Bridge, 0 for others."""
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
     """Tensors of up to so many elements are whole on every rank with zero_stage 3, as DeepSpeed's
     stage3_param_persistence_threshold has it (100,000 there by default)."""
@@ -290,9 +313,11 @@ class TrainingSettingsRequest(Request):
     memory_reserve_ratio: float = Field(0.0, ge=0.0, le=0.95)
     """Share of the accelerator's memory that is to stay free: a run that needs it does not fit."""
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
-    framework: FrameworkReference = "default"
-    """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
-    training."""
+    framework: FrameworkReference | None = None
+    """Framework that trains: id or alias of one in /v1/engines that runs training. If null, the one
+    that most people use on the accelerator, if there is one: MaxText on TPUs, Neuron on Trainium,
+    Optimum Habana or Megatron-DeepSpeed on Gaudi. On others, and where that one does not train as
+    asked, it is default: figures between those of all frameworks that were measured."""
     framework_version: ReleaseText | None = Field(None, examples=["25.11"])
     """Release of the framework: a version, a date, or a generation of it in /v1/engines; if null,
     the newest generation."""
@@ -326,7 +351,9 @@ class TrainingRequest(CatalogRequest):
     accelerator_count: Degree | None = None
     """Accelerators of all ranks."""
     parallelism: ParallelismRequest | None = None
-    """If null, data parallelism over all accelerators."""
+    """If null, data parallelism over all accelerators or, with Megatron-LM and frameworks like it,
+    the least divided layout that fits: experts and tensors within fast links first, layers where
+    gradient_accumulation_steps fill a pipeline."""
     training: TrainingSettingsRequest = TrainingSettingsRequest()
     explain: bool = False
     """Add a step-by-step explanation."""

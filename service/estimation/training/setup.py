@@ -11,6 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Precision
+from service.core.engines import FALLBACK_ENGINE, Engine
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
@@ -30,6 +31,7 @@ from service.estimation.defaults import accelerator_warnings
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.learning.learnt import Learnt
 from service.estimation.platforms import platform_warnings, resolve_placed
+from service.estimation.rejection import Rejected
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -48,6 +50,7 @@ from service.estimation.software import (
 from service.estimation.training.batches import ASSUMED, batch_warning, fitting_batch, usual_batch
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
+from service.estimation.training.fitting import Fitted, fits, least_that_fits
 from service.estimation.training.overheads import (
     measured_framework,
     training_memory_entries,
@@ -64,6 +67,9 @@ from service.estimation.training.untold import (
     left_open,
     zero_stage_of,
 )
+from service.estimation.training.unused import unused_settings
+from service.estimation.training.usual_layouts import layout_warning, usual_layouts
+from service.estimation.usual_engines import usual_framework
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
@@ -136,17 +142,121 @@ def resolve_training(
 ) -> ResolvedTraining:
     """Fill in a training run from the catalog.
 
+    What nobody told is as the framework does it, or by the least that makes the run fit, in a
+    layout that does.
+
     Raises
     ------
     Rejected
         With everything that is wrong with it, and all that ``problems`` held before.
     """
+    if request.training.framework is not None:
+        return _made_to_fit(request, snapshot, problems)
+    usual = _by_usual_framework(request, snapshot)
+    return usual or _made_to_fit(_named(request, FALLBACK_ENGINE), snapshot, problems)
+
+
+def _by_usual_framework(
+    request: TrainingRequest, snapshot: CatalogSnapshot
+) -> ResolvedTraining | None:
+    """A run by the framework that most people use on its accelerator, if that can be so."""
+    accelerator, _ = resolve_placed(
+        request.accelerator, request.platform, request.power_limit_w, snapshot, Problems()
+    )
+    hardware = None if accelerator is None else accelerator.value.hardware
+    usual = None if hardware is None else usual_framework(snapshot, hardware)
+    if usual is None or accelerator is None:
+        return None
+    try:
+        found = _made_to_fit(_named(request, usual), snapshot, Problems())
+    except Rejected:
+        return None
+    name = snapshot.engines[found.setup.settings.framework].value.name
+    assumed = EstimateWarning(
+        "framework_assumed",
+        f"the request names no framework: {name} is estimated, which most people train with on "
+        f"{accelerator.value.name}",
+        about="training.framework",
+    )
+    return replace(found, warnings=(assumed, *found.warnings))
+
+
+def _named(request: TrainingRequest, framework: str) -> TrainingRequest:
+    """The same request with a framework."""
+    training = request.training.model_copy(update={"framework": framework})
+    return request.model_copy(update={"training": training})
+
+
+def _made_to_fit(
+    request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> ResolvedTraining:
+    """A run by the framework that its request names, or by the least that makes it fit."""
+    usual = _as_told(request, snapshot, problems)
+    framework = snapshot.engines[usual.setup.settings.framework].value
+    found = _by_the_least(usual, request, snapshot, framework)
+    if request.parallelism is None and not fits(found.run):
+        found = _divided_to_fit(found, request, snapshot, framework)
+    if not found.left_open and not found.warnings:
+        return found.run
+    setup = found.run.setup
+    settings = replace(setup.settings, left_open=(*setup.settings.left_open, *found.left_open))
+    return replace(
+        found.run,
+        setup=replace(setup, settings=settings),
+        warnings=(*found.run.warnings, *found.warnings),
+    )
+
+
+def _by_the_least(
+    usual: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot, framework: Engine
+) -> Fitted[ResolvedTraining]:
+    """A run, laid out as asked, by the least that makes it fit."""
+
+    def told(training: TrainingSettingsRequest) -> ResolvedTraining:
+        return _as_told(request.model_copy(update={"training": training}), snapshot, Problems())
+
+    return least_that_fits(usual, request.training, framework, told)
+
+
+def _divided_to_fit(
+    found: Fitted[ResolvedTraining],
+    request: TrainingRequest,
+    snapshot: CatalogSnapshot,
+    framework: Engine,
+) -> Fitted[ResolvedTraining]:
+    """The run in the least divided layout that fits; as it is found if none does.
+
+    Layouts that fit without recomputing layers come before those that have to.
+    """
+    recomputing = None
+    for layout in usual_layouts(found.run.setup, request.training, framework):
+        divided = request.model_copy(update={"parallelism": layout})
+        try:
+            run = _as_told(divided, snapshot, Problems())
+        except Rejected:
+            continue
+        other = _by_the_least(run, divided, snapshot, framework)
+        if not fits(other.run):
+            continue
+        warnings = (*other.warnings, layout_warning(other.run.setup))
+        other = replace(other, warnings=warnings)
+        if other.run.setup.settings.activation_checkpointing != "full":
+            return other
+        recomputing = recomputing or other
+    return recomputing or found
+
+
+def _as_told(
+    request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> ResolvedTraining:
+    """A training run with what its framework does where it is told nothing."""
     model = problems.attempt("/model", lambda: resolve_model(request.model, snapshot))
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
+    named = request.training.framework or FALLBACK_ENGINE
     release = resolve_framework(
-        request.training.framework,
+        named,
         request.training.framework_version,
         "/training",
         snapshot,
@@ -235,11 +345,11 @@ def resolve_training(
             *_model_warnings(architecture, training),
             *assumed,
             *release_warnings(release, snapshot),
-            *divided_warnings(request.training.framework, release, snapshot),
+            *divided_warnings(named, release, snapshot),
             *accelerator_warnings(accelerator),
             *platform_warnings(accelerator.value, machine, parallelism),
             *offload_warnings(training.offload, settings.offload.tier),
-            *_precision_warnings(request),
+            *unused_settings(request, settings),
             *products_warnings(settings, precision, accelerator.value),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
@@ -322,7 +432,7 @@ def usual_weights(architecture: ModelArchitecture, method: str, recipes: Recipes
 
 def _idle_schedule(settings: TrainingSettings, layers: int, stages: int) -> str | None:
     """What to say of a schedule that is no other than 1f1b."""
-    if stages == 1 and settings.pipeline_schedule in ("zero-bubble", "dualpipe"):
+    if stages == 1 and settings.pipeline_schedule in ("gpipe", "zero-bubble", "dualpipe"):
         return "without a pipeline its schedule changes nothing"
     if settings.pipeline_schedule == "interleaved" and settings.virtual_stages == 1:
         advice = _advice("virtual_stages", filling_virtual_stages(layers, stages))
@@ -365,16 +475,6 @@ def _model_warnings(
                 "are not trained along; set training.prediction_layers to train them",
                 about="training.prediction_layers",
             )
-
-
-def _precision_warnings(request: TrainingRequest) -> Iterator[EstimateWarning]:
-    """What to say of a format that training has nothing in."""
-    if request.precision.kv_cache is not None:
-        yield EstimateWarning(
-            "setting_unused",
-            "training keeps no KV cache: a format of it changes nothing",
-            about="precision.kv_cache",
-        )
 
 
 def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarning]:

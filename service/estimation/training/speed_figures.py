@@ -17,11 +17,15 @@ def speed_figures(speed: TrainingSpeed, detail: Detail = WHOLE) -> answers.Train
     told: answers.TrainingSpeed = {
         "step_s": figure(speed.step_s),
         "tokens_per_step": float(step.tokens_per_step),
+        "global_batch_sequences": float(speed.global_batch_sequences),
+        "global_batch_tokens": float(step.tokens_per_step),
         "tokens_per_s": figure(speed.tokens_per_s),
         "tokens_per_s_per_accelerator": figure(speed.tokens_per_s_per_accelerator),
         "useful_tokens_ratio": speed.useful_ratio,
         "mfu_ratio": figure(speed.mfu_ratio),
         "hfu_ratio": figure(speed.hfu_ratio),
+        "model_tflops_per_accelerator": figure(speed.model_tflops_per_accelerator),
+        "hardware_tflops_per_accelerator": figure(speed.hardware_tflops_per_accelerator),
         "bottleneck": bottleneck(step),
         "exposed_communication_s": float(
             step.exposed_model_messages_s + step.exposed_data_messages_s

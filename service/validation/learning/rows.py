@@ -21,6 +21,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Training speed": (
         *("step_s", "tokens_per_s", "tokens_per_s_per_accelerator", "samples_per_s"),
         *("mfu_ratio", "hfu_ratio"),
+        *("model_tflops_per_accelerator", "hardware_tflops_per_accelerator"),
     ),
     "Memory": (
         *("allocated_bytes", "reserved_bytes", "process_bytes", "activations_bytes"),

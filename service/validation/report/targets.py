@@ -101,6 +101,7 @@ TARGETS = (
         (
             *("step_s", "tokens_per_s", "tokens_per_s_per_accelerator", "samples_per_s"),
             *("mfu_ratio", "hfu_ratio", "run_s"),
+            *("model_tflops_per_accelerator", "hardware_tflops_per_accelerator"),
         ),
         *(0.10, 0.25, 0.85, 1.6),
     ),

@@ -185,7 +185,7 @@ async def test_more_requests_than_can_be_answered_are_told_in_every_door(client)
     ("query", "decided"),
     [
         ("", "ZeRO stage 0"),
-        ("&accelerator_count=8", "ZeRO stage 0"),
+        ("&accelerator_count=8", "ZeRO stage 1"),
         ("&accelerator_count=8&framework=torchtitan", "ZeRO stage 3"),
         ("&accelerator_count=8&framework=torchtune&sequence_length=8192", "the loss in parts"),
         ("&framework=unsloth&method=qlora", "whole layers recomputed"),

@@ -20,6 +20,7 @@ from service.cli.views.quantities import column, figure_cells, label, quantity
         ("facility_energy_kwh", 64077.6, "64.1 MWh"),
         ("total_l", 388_000.0, "388 m³"),
         ("mfu_ratio", 0.3955, "39.6 %"),
+        ("model_tflops_per_accelerator", 411.2, "411 TFLOP/s"),
         ("headroom_bytes", -7.5554e9, "−7.56 GB"),
         ("kv_cache_bytes_per_token", 81920.0, "81.9 kB/token"),
         ("max_concurrency", 565.0, "565"),

@@ -1,4 +1,4 @@
-"""Tiles of experts in blocks of 8-bit floats: rows that pad them, and how fast they are."""
+"""Tiles of experts: in blocks of 8-bit floats, and of 16 bit where no kernel was tuned for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.core.performance.expert_tiles import scaled_tile_rows, tiled_rows, whole_tiles
+from service.core.performance.expert_tiles import (
+    DEFAULT_TILES,
+    has_default_tiles,
+    scaled_tile_rows,
+    tiled_rows,
+    untuned_row_s,
+    whole_tiles,
+)
 from service.core.performance.step import step_time
 from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
@@ -91,3 +98,63 @@ def test_experts_that_have_other_kernels_on_a_family_have_smooth_costs_there():
 def test_engines_whose_tiles_were_chosen_by_tokens_have_none():
     assert scaled_tile_rows("vllm@v1") == scaled_tile_rows("sglang") == 64.0
     assert scaled_tile_rows("tensorrt-llm@1.x") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "measured_us"), [(256, 355), (512, 392), (1024, 536), (2048, 912), (4096, 1648)]
+)
+def test_default_tiles_take_as_long_as_was_measured_of_128_experts(tokens, measured_us):
+    # Eight of 128 experts of 768 by 2,048 for each token, and an H100's 67 TFLOPS of its lanes.
+    rows = whole_tiles(8.0 * tokens, 128.0, DEFAULT_TILES.rows)
+    flops = rows * 3.0 * 2.0 * 768.0 * 2048.0
+    assert flops / (66.9e12 * DEFAULT_TILES.lanes_ratio) == pytest.approx(
+        measured_us * 1e-6, rel=0.1
+    )
+
+
+def expert(held=8.0, width=14336, **changes):
+    work = rank_work(*_parts("mixtral-8x7b", "bf16"))
+    item = next(item for item in work.products if item.experts)
+    shape = {"copies": held, "input_features": 4096.0, "output_features": float(width)}
+    return replace(item, **shape, **changes)
+
+
+UNTUNED = replace(CALIBRATION.engine, default_expert_tiles=True)
+
+
+def test_kernels_were_tuned_for_experts_that_ranks_share_and_not_for_ranks_of_whole_ones():
+    assert untuned_row_s(1.0, 1e15, expert(), H100, UNTUNED) is None
+    assert untuned_row_s(1.0, 1e15, expert(held=2.0), H100, UNTUNED) is not None
+    # On Blackwell only in some widths.
+    blackwell = replace(H100, family="nvidia-blackwell")
+    assert untuned_row_s(1.0, 1e15, expert(), blackwell, UNTUNED) is not None
+    assert untuned_row_s(1.0, 1e15, expert(width=384), blackwell, UNTUNED) is None
+
+
+def test_default_tiles_are_of_16_bit_and_never_faster_than_tuned_ones():
+    tiled = expert(held=2.0)
+    assert untuned_row_s(1.0, 1e12, tiled, H100, UNTUNED) == 1e-12
+    assert untuned_row_s(1.0, 1e16, tiled, H100, UNTUNED) > 1e-15
+    assert untuned_row_s(1.0, 1e15, replace(tiled, weight_bits=8.0), H100, UNTUNED) is None
+    assert untuned_row_s(1.0, 1e15, tiled, H100, CALIBRATION.engine) is None
+
+
+def test_default_tiles_slow_steps_of_more_tokens_than_experts_alone():
+    blackwell = replace(H100, family="nvidia-blackwell")
+    untuned = {"default_expert_tiles": True}
+    for tokens in (1.0, 8.0):
+        assert step(tokens, "bf16", blackwell, **untuned) == step(tokens, "bf16", blackwell)
+    for tokens in (9.0, 64.0, 4096.0):
+        slow = step(tokens, "bf16", blackwell, **untuned)
+        assert slow.compute_s > 1.2 * step(tokens, "bf16", blackwell).compute_s
+        assert slow.memory_bytes == step(tokens, "bf16", blackwell).memory_bytes
+    many = step(np.array([8.0, 64.0]), "bf16", blackwell, **untuned)
+    assert many.compute_s[1] == pytest.approx(step(64.0, "bf16", blackwell, **untuned).compute_s)
+
+
+def test_releases_had_default_tiles_until_they_went_by_tokens():
+    assert has_default_tiles("vllm@v1", "nvidia-hopper")
+    assert has_default_tiles("sglang@0.5.3", "nvidia-blackwell")
+    assert not has_default_tiles("vllm@0.17", "nvidia-hopper")
+    assert not has_default_tiles("vllm@v1", "nvidia-ampere")
+    assert not has_default_tiles("tensorrt-llm@1.x", "nvidia-hopper")

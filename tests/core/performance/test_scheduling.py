@@ -39,3 +39,6 @@ def test_a_schedule_made_ahead_is_seen_only_where_it_takes_longer_than_the_step(
 def test_later_releases_schedule_ahead():
     assert schedules_ahead("vllm@0.17")
     assert not schedules_ahead("vllm@v1")
+    # MLX issues a step before the last one's token is read; llama.cpp, whose times it has, waits.
+    assert schedules_ahead("mlx")
+    assert not schedules_ahead("llama.cpp@2026")

@@ -73,6 +73,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
                         for name in ("tensor", "pipeline", "data", "context", "expert")
                     },
                     "training": {
+                        "framework": settings.framework,
                         "method": settings.method,
                         "sequence_length": 4096,
                         "micro_batch_size": int(rows.micro_batch_size[row]),

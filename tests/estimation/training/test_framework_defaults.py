@@ -16,6 +16,7 @@ from service.estimation.training.memory import left_open_warnings
 from service.estimation.training.requests import LatencyTrainingRequest, TrainingRequest
 from service.estimation.training.setup import resolve_training
 
+H100 = "nvidia-h100-sxm-80gb"
 DIVIDED = {"parallelism": {"tensor": 4, "pipeline": 2}, "accelerator_count": 8}
 SHARDED = {"accelerator_count": 8}
 
@@ -157,7 +158,9 @@ def test_what_a_request_leaves_out_is_as_the_framework_does(settings, framework)
         # In a pipeline weights stay whole, since every micro-batch would collect them.
         ("torchtitan", {"data": 2, "pipeline": 4}, {}, (2, "1f1b", 1)),
         ("torchtitan", {"data": 8}, {"zero_stage": 0}, (0, "1f1b", 1)),
-        ("deepspeed", {"data": 8}, {}, (0, "1f1b", 1)),
+        # Without being told DeepSpeed divides nothing, by which this model does not fit.
+        ("deepspeed", {"data": 8}, {}, (1, "1f1b", 1)),
+        ("deepspeed", {"data": 8}, {"zero_stage": 0}, (0, "1f1b", 1)),
         # 32 layers on 4 ranks: 4 stages of two layers each.
         ("megatron-lm", {"pipeline": 4}, {"gradient_accumulation_steps": 8}, (0, "interleaved", 4)),
         # 6 micro-batches are no whole rounds of 4; 5 ranks have no layers alike.
@@ -561,3 +564,39 @@ def test_encoders_leave_open_whether_attention_is_fused(packaged_snapshot):
     assert "attention" in choices("BAAI/bge-base-en-v1.5")
     assert "attention" not in choices("BAAI/bge-base-en-v1.5", framework_version="5.0")
     assert "attention" not in choices("meta-llama/Llama-3.2-1B")
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "degrees", "training", "framework"),
+    [
+        ("google-tpu-v5p", {"data": 8}, {}, "maxtext"),
+        ("aws-trainium1", {"data": 8}, {}, "neuron"),
+        ("intel-gaudi2-96gb", {"data": 8}, {}, "optimum-habana"),
+        # It divides no model; Megatron's layers on DeepSpeed do.
+        ("intel-gaudi2-96gb", {"tensor": 8}, {}, "megatron-deepspeed"),
+        # Many are in use on GPUs.
+        (H100, {"data": 8}, {}, "default"),
+        # What is usual does not train like this.
+        ("aws-trainium1", {"data": 8}, {"optimizer": "lion"}, "default"),
+        # Any framework is what was asked for.
+        ("google-tpu-v5p", {"data": 8}, {"framework": "default"}, "default"),
+    ],
+)
+def test_an_unnamed_framework_is_the_usual_one_where_there_is_one(
+    packaged_snapshot, accelerator, degrees, training, framework
+):
+    body = {"model": "meta-llama/Llama-3.1-8B", "accelerator": accelerator, "parallelism": degrees}
+    request = TrainingRequest.model_validate(body | {"training": training})
+    found = resolve_training(request, packaged_snapshot, Problems())
+    assert found.asked.framework == found.setup.settings.framework == framework
+    told = {warning.code for warning in found.warnings}
+    assert ("framework_assumed" in told) is (framework != "default")
+
+
+def test_no_accelerator_has_two_usual_frameworks(packaged_snapshot):
+    engines = [entry.value for entry in packaged_snapshot.engines.values()]
+    for accelerator in packaged_snapshot.accelerators.values():
+        hardware = accelerator.value.hardware
+        usual = [one for one in engines if one.usual_to_train.has(hardware)]
+        assert len(usual) <= 1
+        assert all("training" in one.workloads and one.runs_on(hardware) for one in usual)

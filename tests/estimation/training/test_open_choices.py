@@ -74,20 +74,6 @@ def test_a_known_utilisation_leaves_nothing_open(told):
     assert _of("speed_left_open", messages) == []
 
 
-def test_a_run_that_cannot_fit_as_taken_may_recompute_and_divide(told):
-    def asked(**training):
-        return told(LARGE, count=64, sequence_length=8192, micro_batch_size=1, **training)
-
-    usual, messages = asked()
-    said, quiet = asked(activation_checkpointing="none", zero_stage=0)
-    again, _ = asked(activation_checkpointing="full", zero_stage=0)
-    assert usual["value"] == said["value"]
-    assert usual["low"] <= said["low"] * again["value"] / said["value"] * 1.001
-    assert usual["high"] >= said["high"]
-    assert ("speed_left_open", "training.activation_checkpointing") in messages
-    assert _of("speed_left_open", quiet) == []
-
-
 def test_speed_reaches_over_the_settings_that_memory_reaches_over(told):
     adapters = {"framework": "peft", "method": "lora", "micro_batch_size": 4}
     open_, messages = told(LLAMA, count=1, **adapters)

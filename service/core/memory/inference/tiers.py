@@ -16,6 +16,7 @@ from service.core.memory.tiers import (
     UNKNOWN_WORTH,
     TierWorth,
     Traffic,
+    copied_in_turn,
     effective_bandwidth,
     free_share,
     shared_bandwidth,
@@ -79,17 +80,27 @@ class SharedTier:
         own = platform.host_memory_bandwidth_bytes_per_s if self.of_platform else None
         return exact(self.bandwidth_bytes_per_s) if own is None else own
 
-    def seen(self, users: Number, link_bytes_per_s: Number) -> OutsideTier:
-        """The part of one of so many users, through a link [B/s]."""
+    def seen(
+        self, users: Number, link_bytes_per_s: Number, *, in_turn: bool = False
+    ) -> OutsideTier:
+        """The part of one of so many users, through a link [B/s].
+
+        Where layers are copied ``in_turn`` its bytes pass through memory of the host, unless
+        somebody states what arrives.
+        """
         sharing = users if self.users is None else self.users
         link = link_bytes_per_s if self.link_bytes_per_s is None else self.link_bytes_per_s
+        own = self.bandwidth_bytes_per_s
+        arriving = shared_bandwidth(own, sharing, link * self.link_efficiency_ratio)
+        if in_turn and self.link_bytes_per_s is None:
+            arriving = copied_in_turn(
+                own / sharing, link * self.link_efficiency_ratio, mapped=self.kind == "storage"
+            )
         return OutsideTier(
             id=self.id,
             kind=self.kind,
             capacity_bytes=self.capacity_bytes / sharing,
-            bandwidth_bytes_per_s=shared_bandwidth(
-                self.bandwidth_bytes_per_s, sharing, link * self.link_efficiency_ratio
-            ),
+            bandwidth_bytes_per_s=arriving,
             worth=self.worth,
         )
 
@@ -101,7 +112,7 @@ class Offload:
     ``to`` is the position of the tier that takes those shares of weights and caches; caches of
     ``parked_sequences``, idle conversations of all replicas, go wherever there is room.
     ``overlap_ratio`` is how much of the slower transfers prefetching hides; ends take it at 0 and
-    at 1.
+    at 1, but for layers that are copied ``in_turn``, where it holds as it is.
     """
 
     weights_ratio: float = 0.0
@@ -109,6 +120,7 @@ class Offload:
     parked_sequences: float = 0.0
     to: int = 0
     overlap_ratio: float = USUAL_OVERLAP_RATIO
+    in_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +302,9 @@ def inference_tiers(
     link = host_link_bytes_per_s(accelerator)
     peaks = [tier.peak_bytes_per_s(accelerator.platform) for tier in tiers.shared]
     outside = tuple(
-        replace(tier, bandwidth_bytes_per_s=peak.value).seen(users, inf if link is None else link)
+        replace(tier, bandwidth_bytes_per_s=peak.value).seen(
+            users, inf if link is None else link, in_turn=offload.in_turn
+        )
         for tier, peak in zip(tiers.shared, peaks, strict=True)
     )
     computed = tiers.processors is not None
@@ -319,7 +333,7 @@ def inference_tiers(
     )
     fits = both(placement.fits, lacking.value == 0.0)
     read = placement.without(EXPERTS) if computed else placement
-    together, slowdown = _speed(read, rooms, offload.overlap_ratio, fits)
+    together, slowdown = _speed(read, rooms, offload, fits)
     rates: tuple[Interval | None, ...] = ()
     copying = None
     if tiers.reach is not None and not accelerator.unified_memory:
@@ -331,7 +345,7 @@ def inference_tiers(
             else None
             for at, (tier, peak) in enumerate(zip(tiers.shared, peaks, strict=True), 1)
         )
-        copying, _ = _speed(read, rooms, 0.0, fits)
+        copying, _ = _speed(read, rooms, replace(offload, overlap_ratio=0.0), fits)
         together, slowdown = _decoding(read, rooms, rates, fits)
     return InferenceTiers(
         memory=memory,
@@ -425,7 +439,7 @@ def _decoding(
 
 
 def _speed(
-    placement: Placement, rooms: Sequence[Room], overlap_ratio: float, fits: Truth
+    placement: Placement, rooms: Sequence[Room], offload: Offload, fits: Truth
 ) -> tuple[Interval, Interval]:
     """Bandwidth with tiers, and how much longer a step is than with one tier for everything."""
     traffic = _traffic(placement, rooms)
@@ -438,9 +452,11 @@ def _speed(
     def slowdown(hidden: float) -> Number:
         return where(fits, step_time_s(traffic, hidden) * alone, 1.0)
 
+    usual = offload.overlap_ratio
+    least, most = (usual, usual) if offload.in_turn else (0.0, 1.0)
     return (
-        Interval(bandwidth(overlap_ratio), bandwidth(0.0), bandwidth(1.0)),
-        Interval(slowdown(overlap_ratio), slowdown(1.0), slowdown(0.0)),
+        Interval(bandwidth(usual), bandwidth(least), bandwidth(most)),
+        Interval(slowdown(usual), slowdown(most), slowdown(least)),
     )
 
 

@@ -31,7 +31,8 @@ class SteadyState:
     ``others_ratio``; ``fuller_s`` is what its steps take beyond that. A share ``busy_ratio`` of
     prompts meet decoding sequences; ``together_prompts`` are computed in one step, and
     ``queued_prompts`` before an arriving one. Where lengths differ, prompts take ``varied_s`` more
-    on average than one of mean length.
+    on average than one of mean length. ``wave_prompts`` are computed before a request's own on
+    average that came at the same time.
     """
 
     decode: StepTime
@@ -51,6 +52,7 @@ class SteadyState:
     fuller_s: Number = 0.0
     queued_prompts: Number = 0.0
     varied_s: Number = 0.0
+    wave_prompts: Number = 0.0
 
 
 def closed_loop(
@@ -128,21 +130,25 @@ def closed_loop(
         backlog_s / maximum(later, 1.0), maximum(fullest_s - step_s, 0.0) * (later > 0)
     )
     waiting_s = backlog_s - later * fuller_s
+    wave_prompts = _wave_prompts(replica, together, apart, meeting)
+    wave_s = wave_prompts * taken_s
+    later_s = step_s + fuller_s - wave_s / maximum(later, 1.0)
     return SteadyState(
         decode=mix.decode,
         prefill=prefill,
         chunks=replica.prefill_chunks,
         decoding_sequences=rate * later * (step_s + fuller_s) * stages,
         unloaded_ttft_s=replica.passes(replica.prefill_chunks) * prefill.total_s,
-        ttft_s=ttft_s + waiting_s,
+        ttft_s=ttft_s + wave_s + waiting_s,
         # A single token has none after it; what one would take is told.
-        tpot_s=where(later > 0, step_s + fuller_s, mix.decode.total_s),
+        tpot_s=where(later > 0, later_s, mix.decode.total_s),
         requests_per_s=rate * stages,
         ttft_parts_s={
             "own_prompt": own_s,
             "earlier_prompts": others_s * queued,
             "step_under_way": under_way_s,
             "backlog": waiting_s,
+            **({} if is_nothing(wave_prompts) else {"wave": wave_s}),
         },
         mix=mix,
         busy_ratio=busy,
@@ -151,7 +157,22 @@ def closed_loop(
         prompts_per_step=met_prompts,
         fuller_s=fuller_s,
         queued_prompts=queued,
+        wave_prompts=wave_prompts,
     )
+
+
+def _wave_prompts(replica: Replica, together: Number, apart: Number, sequences: Number) -> Number:
+    """Prompts of its wave that are computed before a request's own, on average [-].
+
+    Where no sequence decodes before all prompts are computed, those that are alike end in one step,
+    and all that take their places wait for each other's prompts again: half of them each.
+    """
+    later = replica.requests.later_tokens
+    if is_nothing(replica.prompts_apart):
+        return 0.0
+    # Two whose places in a wave are next to each other both have to be like the others.
+    kept = (1.0 - apart) * (1.0 - apart) * replica.prompts_apart * (later > 0)
+    return kept * maximum(sequences - together, 0.0) / 2.0
 
 
 def companions(replica: Replica, sequences: Number) -> tuple[Number, Number]:

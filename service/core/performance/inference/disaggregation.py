@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, hypot, inf
 
 from service.core.performance.inference.batching import SteadyState
-from service.core.performance.inference.open_load import OpenLoad
+from service.core.performance.inference.open_load import OpenLoad, TimedLoad
 from service.core.performance.inference.percentiles import Percentiles, TimesOfUsers
 from service.core.performance.inference.queueing import SHARES, Queue, prompt_queue, slot_queue
 from service.core.performance.steps import StepTime
@@ -138,21 +138,27 @@ class Pools:
         )
 
 
-def pooled_closed_loop(pools: Pools, concurrency: float) -> tuple[SteadyState, float]:
-    """Both pools with so many requests always in flight.
-
-    Returns
-    -------
-    SteadyState, float
-        The average replica, and the rate of all [1/s].
-    """
+def pooled_closed_load(pools: Pools, concurrency: float) -> TimedLoad:
+    """Both pools with so many requests always in flight: what the average replica carries."""
     low, high = 0.0, pools.closed_limit_per_s
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         state = pools.state(middle)
         held = middle * float(state.ttft_s + pools.later_tokens * state.tpot_s)
         low, high = (middle, high) if held < concurrency else (low, middle)
-    return pools.state(low), low
+    state = pools.state(low)
+    queues = pools.queue(low), pools.slot_queue(low, float(state.decoding_sequences))
+    times = _times(pools, state, queues)
+    return TimedLoad(
+        state=state,
+        running_sequences=state.decoding_sequences,
+        waiting_requests=0.0,
+        busy_ratio=1.0,
+        requests_per_s=low / pools.replicas,
+        mean_ttft_s=state.ttft_s,
+        ttft_parts_s=state.ttft_parts_s,
+        times=lambda: times,
+    )
 
 
 def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
@@ -173,16 +179,9 @@ def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
     state, queue = pools.state(rate), pools.queue(rate)
     slots = pools.slot_queue(rate, float(state.decoding_sequences))
     waits_s = float(queue.mean_wait_s), float(slots.mean_wait_s)
-    decode_s = pools.later_tokens * float(state.tpot_s)
-    ttft = {
-        name: inf if saturated else state.unloaded_ttft_s + _both_s((queue, slots), share)
-        for name, share in SHARES.items()
-    }
+    found = _times(pools, state, (queue, slots))
     times = TimesOfUsers(
-        ttft_s=Percentiles(**ttft),
-        # Decode replicas hold what Little's law gives, all the time.
-        tpot_s=Percentiles(*(state.tpot_s,) * 3),
-        e2e_s=Percentiles(**{name: value + decode_s for name, value in ttft.items()}),
+        found.ttft_s.without_end(saturated), found.tpot_s, found.e2e_s.without_end(saturated)
     )
     waiting = rate * sum(waits_s) / pools.replicas
     return OpenLoad(
@@ -199,6 +198,21 @@ def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
         at_utilisation=lambda ratio: pooled_open_load(pools, float(ratio) * limit),
         prompt_queue=queue,
         slot_queue=Queue(slots.waiting_ratio, inf if saturated else slots.tail_s),
+    )
+
+
+def _times(pools: Pools, state: SteadyState, queues: tuple[Queue, Queue]) -> TimesOfUsers:
+    """Percentiles over requests that wait for a prefill replica, and then for a slot."""
+    decode_s = pools.later_tokens * float(state.tpot_s)
+    ttft = {
+        name: float(state.unloaded_ttft_s) + _both_s(queues, share)
+        for name, share in SHARES.items()
+    }
+    return TimesOfUsers(
+        ttft_s=Percentiles(**ttft),
+        # Decode replicas hold what Little's law gives, all the time.
+        tpot_s=Percentiles(*(state.tpot_s,) * 3),
+        e2e_s=Percentiles(**{name: value + decode_s for name, value in ttft.items()}),
     )
 
 

@@ -34,6 +34,12 @@ _STATE = paths(
     "latency.state.queued_prompts",
     "latency.state.varied_s",
     "latency.state.fuller_s",
+    "latency.state.wave_prompts",
+)
+#: First tokens are those of replicas that keep up with what comes.
+_KEPT_MIX, _KEPT_STATE = (
+    {name: path.replace("latency.", "latency.kept.", 1) for name, path in figures.items()}
+    for figures in (_MIX, _STATE)
 )
 _BURST = paths(
     "latency.burst.full.chunks",
@@ -121,11 +127,11 @@ LATENCY = (
     Formula(
         "tpot_s",
         "base_s + others_ratio * prompts_per_step * taken_s + fuller_s"
-        " if output_tokens > 1 else decode_step_s",
+        " - wave_prompts * taken_s / (output_tokens - 1) if output_tokens > 1 else decode_step_s",
         _CHUNKED,
         "latency.tpot_s",
         _of(_MIX, "base_s", "taken_s")
-        | _of(_STATE, "others_ratio", "prompts_per_step", "fuller_s")
+        | _of(_STATE, "others_ratio", "prompts_per_step", "fuller_s", "wave_prompts")
         | _TOKENS
         | paths(decode_step_s="latency.state.decode.total_s"),
     ),
@@ -139,8 +145,8 @@ LATENCY = (
         " + varied_s",
         _CHUNKED,
         "latency.ttft_parts_s.own_prompt",
-        _of(_MIX, "base_s", "added_s", "chunks", "steps", "stages_at_work")
-        | _of(_STATE, "busy_ratio", "together_prompts", "varied_s")
+        _of(_KEPT_MIX, "base_s", "added_s", "chunks", "steps", "stages_at_work")
+        | _of(_KEPT_STATE, "busy_ratio", "together_prompts", "varied_s")
         | paths(
             prefill_step_s="latency.state.prefill.total_s",
             prefill_chunks="latency.state.chunks",
@@ -151,15 +157,22 @@ LATENCY = (
         "others_ratio * taken_s * queued_prompts",
         _ARRIVAL,
         "latency.ttft_parts_s.earlier_prompts",
-        _of(_MIX, "taken_s") | _of(_STATE, "others_ratio", "queued_prompts"),
+        _of(_KEPT_MIX, "taken_s") | _of(_KEPT_STATE, "others_ratio", "queued_prompts"),
+    ),
+    Formula(
+        "wave_s",
+        "wave_prompts * taken_s",
+        f"{_CHUNKED}; requests that are alike and begin together end together",
+        "latency.ttft_parts_s.wave",
+        _of(_KEPT_MIX, "taken_s") | _of(_KEPT_STATE, "wave_prompts"),
     ),
     Formula(
         "step_under_way_s",
         "0.5 * busy_ratio * (base_s + others_ratio * prompts_per_step * taken_s)",
         _ARRIVAL,
         "latency.ttft_parts_s.step_under_way",
-        _of(_MIX, "base_s", "taken_s")
-        | _of(_STATE, "busy_ratio", "others_ratio", "prompts_per_step"),
+        _of(_KEPT_MIX, "base_s", "taken_s")
+        | _of(_KEPT_STATE, "busy_ratio", "others_ratio", "prompts_per_step"),
     ),
     _stages_at_work("latency.burst.full.stages", "latency.burst.full.overlapping_stages"),
     Formula(
@@ -218,7 +231,7 @@ LATENCY = (
         "busy_ratio * base_s / 2",
         _GATED,
         "latency.ttft_parts_s.running_step",
-        _of(_MIX, "base_s") | _of(_STATE, "busy_ratio"),
+        _of(_KEPT_MIX, "base_s") | _of(_KEPT_STATE, "busy_ratio"),
     ),
     Formula(
         "prompts_beside_s",
@@ -226,11 +239,11 @@ LATENCY = (
         " * (1 - 1 / max(fitting_prompts, 1))",
         _GATED,
         "latency.ttft_parts_s.prompts_beside",
-        _of(_MIX, "base_s", "taken_s", "fitting_prompts")
-        | _of(_STATE, "busy_ratio")
+        _of(_KEPT_MIX, "base_s", "taken_s", "fitting_prompts")
+        | _of(_KEPT_STATE, "busy_ratio")
         | paths(
-            "latency.load.cycle_s",
-            "latency.state.requests_per_s",
+            "latency.kept.cycle_s",
+            "latency.kept.state.requests_per_s",
             stages="deployment.parallelism.pipeline",
         ),
     ),
@@ -239,14 +252,14 @@ LATENCY = (
         "waiting_ratio * tail_s",
         _QUEUE,
         "latency.ttft_parts_s.queue",
-        paths("latency.load.prompt_queue.waiting_ratio", "latency.load.prompt_queue.tail_s"),
+        paths("latency.kept.prompt_queue.waiting_ratio", "latency.kept.prompt_queue.tail_s"),
     ),
     Formula(
         "slot_queue_s",
         "waiting_ratio * tail_s",
         _SLOTS,
         "latency.ttft_parts_s.slot_queue",
-        paths("latency.load.slot_queue.waiting_ratio", "latency.load.slot_queue.tail_s"),
+        paths("latency.kept.slot_queue.waiting_ratio", "latency.kept.slot_queue.tail_s"),
     ),
     Formula(
         "ttft_s",

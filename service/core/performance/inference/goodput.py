@@ -19,17 +19,13 @@ from service.core.elementwise import (
 )
 from service.core.interval import Interval
 from service.core.performance.inference.latency import InferenceLatency
+from service.core.performance.inference.load_ends import REACHED_RATIO
 from service.core.performance.inference.open_load import OpenLoad
 
 #: Times that may be limited: to the first token, per later token, of the whole request.
 FIGURES = ("ttft_s", "tpot_s", "e2e_s")
 #: What of a time may be limited.
 SHARES = ("mean", "p50", "p95", "p99")
-#: Share of the rate of requests that all wait that one machine in twenty stays below under limits
-#: of times: 36 machines with accelerators and TensorRT-LLM reached 61 to 101 % of it, half of them
-#: 97 % (MLPerf Inference 4.1, GPT-J, Server over Offline, 2024). Schedulers, hosts and what
-#: submitters tuned differ; no formula of queues tells them apart.
-_REACHED_RATIO = 0.77
 #: Halvings of the search for the highest rate: one part in a million.
 _HALVINGS = 20
 #: Share of the saturation at which a replica is almost idle.
@@ -139,7 +135,7 @@ def goodput(
         return _highest(latency_at, limits, limit.value, faster)[0] * faster
 
     slow, fast = end(limit.low / limit.value), end(limit.high / limit.value)
-    slow = where(full, slow, rate * _together(slow / maximum(rate, least), _REACHED_RATIO))
+    slow = where(full, slow, rate * _together(slow / maximum(rate, least), REACHED_RATIO))
     return Goodput(
         requests_per_s=Interval(rate, minimum(slow, rate), maximum(fast, rate)),
         limited_by=() if _all(full) else missed,

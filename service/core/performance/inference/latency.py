@@ -21,15 +21,16 @@ from service.core.lightweight import computed_once, lightweight
 from service.core.otherwise import Other, reaching
 from service.core.performance.beams import with_beams
 from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.inference.batching import SteadyState, closed_loop
+from service.core.performance.inference.batching import SteadyState
 from service.core.performance.inference.burst import Burst, burst_load
+from service.core.performance.inference.closed_load import closed_load
 from service.core.performance.inference.disaggregation import (
     Pools,
-    pooled_closed_loop,
+    pooled_closed_load,
     pooled_open_load,
 )
 from service.core.performance.inference.load_ends import LoadEnds, without_end
-from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, open_load
+from service.core.performance.inference.open_load import OpenLoad, TimedLoad, open_load
 from service.core.performance.inference.phases import Phase, phase
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import FullReplica, Mix, Replica, Requests
@@ -56,7 +57,7 @@ class InferenceLatency:
     deployment: Deployment
     workload: InferenceWorkload
     calibration: PerformanceCalibration
-    replica: ReplicaLoad
+    replica: TimedLoad | Burst
     filled: FullReplica | None = None
     pools: Pools | None = None
     average: InferenceLatency | None = None
@@ -102,7 +103,7 @@ class InferenceLatency:
     @property
     def ttft_parts_s(self) -> Mapping[str, Number]:
         """What adds up to the time to the first token [s]."""
-        return self.replica.ttft_parts_s
+        return self.kept.ttft_parts_s
 
     @property
     def running_sequences_per_replica(self) -> Number:
@@ -170,7 +171,19 @@ class InferenceLatency:
     @computed_once
     def ends(self) -> LoadEnds | None:
         """The replica should it be slower or faster; None where what is in flight is given."""
-        return None if self.load is None else LoadEnds(self.load, self.log_sigma["throughput"])
+        if self.load is None:
+            return None
+        return LoadEnds(self.load, self.log_sigma["throughput"], self.later_tokens)
+
+    @property
+    def kept(self) -> TimedLoad | Burst:
+        """The replica if it keeps up with what comes, for which alone first tokens have an end."""
+        return self.replica if self.ends is None else self.ends.kept
+
+    @property
+    def endless(self) -> Truth:
+        """Whether requests wait without end on all replicas that the estimate reaches over."""
+        return False if self.ends is None else self.ends.endless
 
     def _reaching(self, own: Interval, name: str) -> Interval:
         """A figure over what it is by other choices."""
@@ -194,7 +207,7 @@ class InferenceLatency:
     @computed_once
     def ttft_s(self) -> Interval:
         """Time to the first token [s]."""
-        return without_end(self._mean_ttft_s, self.saturated)
+        return without_end(self._mean_ttft_s, self.endless)
 
     @computed_once
     def _own_tpot_s(self) -> Interval:
@@ -215,7 +228,7 @@ class InferenceLatency:
     @computed_once
     def e2e_s(self) -> Interval:
         """Time of a whole request [s]."""
-        return without_end(self._reaching(self._own_e2e_s, "_own_e2e_s"), self.saturated)
+        return without_end(self._reaching(self._own_e2e_s, "_own_e2e_s"), self.endless)
 
     @property
     def e2e_spread_ratio(self) -> Number:
@@ -328,27 +341,11 @@ def inference_latency(
         return _disaggregated(deployment, workload, serving, replica, float(slots))
     prefill = replica.prefill()
     filled = FullReplica(replica, slots, prefill)
-    load: ReplicaLoad
+    load: TimedLoad | Burst
     if workload.arrivals == "at_once" and workload.requests_per_s is None:
         load = burst_load(replica, slots, workload.concurrency / replicas, prefill)
     elif workload.requests_per_s is None:
-        concurrency_per_replica = workload.concurrency / replicas
-        running_sequences = maximum(minimum(concurrency_per_replica, slots), 1.0)
-        state = closed_loop(replica, running_sequences, prefill)
-        # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
-        waiting = maximum(concurrency_per_replica - running_sequences, 0.0)
-        wait_s = waiting / state.requests_per_s
-        # Fewer users than replicas leave some replicas without work part of the time.
-        busy = minimum(concurrency_per_replica, 1.0)
-        load = ReplicaLoad(
-            state=state,
-            running_sequences=running_sequences,
-            waiting_requests=waiting,
-            busy_ratio=busy,
-            requests_per_s=state.requests_per_s * busy,
-            mean_ttft_s=state.ttft_s + wait_s,
-            ttft_parts_s={**state.ttft_parts_s, "free_slot": wait_s},
-        )
+        load = closed_load(replica, slots, workload.concurrency / replicas, prefill)
     else:
         load = open_load(filled, workload.requests_per_s / replicas)
     return InferenceLatency(deployment, workload, calibration, load, filled=filled)
@@ -422,18 +419,9 @@ def _disaggregated(
 ) -> InferenceLatency:
     """Latency with prompts and decoding in pools of their own, of a single configuration."""
     pools = disaggregated_pools(deployment, serving, replica, slots)
-    load: ReplicaLoad
+    load: TimedLoad | Burst
     if workload.requests_per_s is None:
-        state, rate_per_s = pooled_closed_loop(pools, float(workload.concurrency))
-        load = ReplicaLoad(
-            state=state,
-            running_sequences=state.decoding_sequences,
-            waiting_requests=0.0,
-            busy_ratio=1.0,
-            requests_per_s=rate_per_s / pools.replicas,
-            mean_ttft_s=state.ttft_s,
-            ttft_parts_s=state.ttft_parts_s,
-        )
+        load = pooled_closed_load(pools, float(workload.concurrency))
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
     return InferenceLatency(deployment, workload, replica.calibration, load, pools=pools)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import partial
 from math import inf
 
@@ -23,7 +24,8 @@ from service.core.performance.inference.queueing import (
 )
 from service.core.performance.inference.replica import FullReplica, Mix, Replica
 from service.core.performance.inference.token_times import TokenTimes, token_times
-from service.core.performance.inference.varied_prompts import longer_s
+from service.core.performance.inference.users import FirstTokens, times_of_users
+from service.core.performance.inference.varied_prompts import length_excess_s
 from service.core.performance.inference.waits import Waits, prompt_waits
 
 #: Steps of the search for the prompts that a step takes, which ends sooner for single figures.
@@ -54,25 +56,13 @@ class ReplicaLoad:
 
 
 @lightweight
-class OpenLoad(ReplicaLoad):
-    """One replica under a request rate.
+class TimedLoad(ReplicaLoad):
+    """What a replica carries, with percentiles over requests.
 
-    ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
-    replica has no steady state: its queue grows without end, and percentiles of what waits for it
-    are infinite; means are those just below saturation. ``at_utilisation`` is the load of the same
-    replica at another such ratio. ``cycle_s`` is the step under way that an arriving prompt meets
-    [s], ``prompt_queue`` and ``slot_queue`` what waits for room in a step and
-    for a slot. Percentiles over requests are computed by ``times`` when they are asked for:
-    searches ask for few of them.
+    They are computed by ``times`` when they are asked for: searches ask for few of them.
     """
 
-    utilisation_ratio: Number
-    saturated: Truth
-    times: Callable[[], TimesOfUsers]
-    at_utilisation: Callable[[Number], OpenLoad]
-    cycle_s: Number | None = None
-    prompt_queue: Queue | None = None
-    slot_queue: Queue | None = None
+    times: Callable[[], TimesOfUsers] = field(compare=False)
 
     @computed_once
     def of_users(self) -> TimesOfUsers:
@@ -93,6 +83,26 @@ class OpenLoad(ReplicaLoad):
     def e2e_s(self) -> Percentiles:
         """Percentiles of the time of whole requests."""
         return self.of_users.e2e_s
+
+
+@lightweight
+class OpenLoad(TimedLoad):
+    """One replica under a request rate.
+
+    ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
+    replica has no steady state: its queue grows without end, and percentiles of what waits for it
+    are infinite; means are those just below saturation. ``at_utilisation`` is the load of the same
+    replica at another such ratio. ``cycle_s`` is the step under way that an arriving prompt meets
+    [s], ``prompt_queue`` and ``slot_queue`` what waits for room in a step and
+    for a slot.
+    """
+
+    utilisation_ratio: Number
+    saturated: Truth
+    at_utilisation: Callable[[Number], OpenLoad]
+    cycle_s: Number | None = None
+    prompt_queue: Queue | None = None
+    slot_queue: Queue | None = None
 
 
 def open_load(full: FullReplica, requests_per_s: Number) -> OpenLoad:
@@ -263,57 +273,36 @@ def _percentiles(
     tokens: TokenTimes,
     saturated: Truth,
 ) -> TimesOfUsers:
-    """Percentiles over requests.
+    """Percentiles over requests, those of what waits without end infinite."""
+    found = times_of_users(replica.requests, _first_tokens(replica, mix, waits, slot), tokens)
+    return TimesOfUsers(
+        found.ttft_s.without_end(saturated), found.tpot_s, found.e2e_s.without_end(saturated)
+    )
 
-    Waits for different things, lengths and the crowd are nearly independent.
-    """
-    requests, queue = replica.requests, waits.queue
-    later = requests.later_tokens
-    ttft_mean_s = waits.own_s + waits.before_queue_s + queue.mean_wait_s + slot.mean_wait_s
-    decode_s = later * tokens.mean_s
-    own_variance = waits.each.variance
-    first_variance = own_variance + waits.variance + queue.variance + slot.variance
-    slower_variance = later * later * tokens.variance
-    answer_variance = decode_s * decode_s * (requests.output_spread.square_ratio - 1.0)
-    ttft: dict[str, Number] = {}
-    tpot: dict[str, Number] = {}
-    e2e: dict[str, Number] = {}
-    below: str | None = None
-    for name, share in SHARES.items():
-        # Few wait in a queue, some of them for long: high percentiles are beside the others' means.
-        usual_s = ttft_mean_s if name == "p50" else waits.own_s + waits.before_queue_s
+
+def _first_tokens(replica: Replica, mix: Mix, waits: Waits, slot: Queue) -> FirstTokens:
+    """Time to the first token; waits for different things and lengths are nearly independent."""
+    queue, own_variance = waits.queue, waits.each.variance
+    usual_s = waits.own_s + waits.before_queue_s
+    mean_s = usual_s + queue.mean_wait_s + slot.mean_wait_s
+
+    def percentile_s(name: str) -> Number:
+        share, at_s = SHARES[name], usual_s
         queued_s, slot_s = queue.wait_percentile_s(share), slot.wait_percentile_s(share)
         if name == "p50":
+            # Few wait in a queue, some of them for long: high percentiles are beside the others'
+            # means.
+            at_s = mean_s
             queued_s, slot_s = queued_s - queue.mean_wait_s, slot_s - slot.mean_wait_s
-        first = (
-            (_own_s(replica, mix, waits, ratio_of(requests.input_spread, name)), own_variance),
+        ratio = ratio_of(replica.requests.input_spread, name)
+        own_s = length_excess_s(replica, mix, waits.busy_ratio, ratio) - waits.varied_s
+        parts = (
+            (own_s, own_variance),
             (waits.percentile_s(name) - waits.before_queue_s, waits.variance),
             (queued_s, queue.variance),
             (slot_s, slot.variance),
         )
-        first_s = usual_s + added(first, name)
-        each_s = tokens.percentile_s(name)
-        whole = (
-            (first_s - ttft_mean_s, first_variance),
-            (later * (each_s - tokens.mean_s), slower_variance),
-            (decode_s * (ratio_of(requests.output_spread, name) - 1.0), answer_variance),
-        )
-        whole_s = ttft_mean_s + decode_s + added(whole, name)
-        if below is not None:
-            # What is nearly nothing may round either way.
-            first_s, each_s = maximum(first_s, ttft[below]), maximum(each_s, tpot[below])
-            whole_s = maximum(whole_s, e2e[below])
-        ttft[name], tpot[name], e2e[name] = first_s, each_s, whole_s
-        below = name
-    users_ttft, users_e2e = (
-        Percentiles(**{name: where(saturated, inf, value) for name, value in found.items()})
-        for found in (ttft, e2e)
-    )
-    return TimesOfUsers(users_ttft, Percentiles(**tpot), users_e2e)
+        return at_s + added(parts, name)
 
-
-def _own_s(replica: Replica, mix: Mix, waits: Waits, ratio: Number) -> Number:
-    """What a prompt's own steps take beyond their mean, by its length over the mean length [s]."""
-    chunks = maximum(ratio / mix.fitting_prompts, 1.0)
-    steps_s = waits.busy_ratio * mix.base_s * (chunks - mix.chunks)
-    return longer_s(replica, mix, ratio) - waits.varied_s + steps_s
+    variance = own_variance + waits.variance + queue.variance + slot.variance
+    return FirstTokens(mean_s, variance, percentile_s)

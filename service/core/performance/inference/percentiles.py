@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from service.core.deployment import LengthSpread
-from service.core.elementwise import Number, hypot, maximum
+from service.core.elementwise import Number, Truth, hypot, maximum, where
 
 #: Below this a variance is none [s²].
 _NONE = 1e-24
@@ -18,6 +19,10 @@ class Percentiles:
     p50: Number
     p95: Number
     p99: Number
+
+    def without_end(self, endless: Truth) -> Percentiles:
+        """The same, infinite where requests wait without end."""
+        return Percentiles(*(where(endless, inf, one) for one in (self.p50, self.p95, self.p99)))
 
 
 @dataclass(frozen=True, slots=True)

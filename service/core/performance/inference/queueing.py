@@ -117,7 +117,7 @@ def slot_queue(
     z, density = _beyond(in_flight, variance, slots)
     free = 1.0 - minimum(utilisation, HIGHEST_UTILISATION)
     full = density / free
-    waiting = full / (_normal_share(z) + full)
+    waiting = full / (normal_share(z) + full)
     exponential_s = 1.0 / (saturation_per_s * free)
     alike = free * maximum(slots - 1.0, 0.0) * (sqrt(4.0 + 5.0 * slots) - 2.0)
     alike = alike / (16.0 * slots * maximum(utilisation, _NONE))
@@ -157,11 +157,11 @@ def rare_quantile(ratio: Number, mean: Number, variance: Number, share: float) -
     beyond = (1.0 - share) / ratio
     among = mean / ratio
     among_variance = maximum((variance + mean * mean) / ratio - among * among, 0.0)
-    found = gamma_quantile(among, among_variance, _normal_quantile(minimum(beyond, 1.0)))
+    found = gamma_quantile(among, among_variance, normal_quantile(minimum(beyond, 1.0)))
     return where(beyond >= 1.0, 0.0, found)
 
 
-def _normal_quantile(beyond: Number) -> Number:
+def normal_quantile(beyond: Number) -> Number:
     """Standard normal quantile that a share ``beyond`` exceeds, within 0.003.
 
     References
@@ -186,7 +186,7 @@ def _beyond(mean: Number, variance: Number, count: Number) -> tuple[Number, Numb
     return z, where(z >= _FAR, 0.0, density)
 
 
-def _normal_share(z: Number) -> Number:
+def normal_share(z: Number) -> Number:
     """Share of a standard normal distribution below ``z``, within 0.0002.
 
     References

@@ -72,6 +72,15 @@ def longer_s(replica: Replica, mix: Mix, ratio: Number) -> Number:
     return maximum(more_s, -mix.taken_s)
 
 
+def length_excess_s(replica: Replica, mix: Mix, busy_ratio: Number, ratio: Number) -> Number:
+    """What the own steps of a prompt so many times as long as the mean take beyond those of it [s].
+
+    A share ``busy_ratio`` of prompts meet decoding sequences in each of their steps.
+    """
+    chunks = maximum(ratio / mix.fitting_prompts, 1.0)
+    return longer_s(replica, mix, ratio) + busy_ratio * mix.base_s * (chunks - mix.chunks)
+
+
 def crowded_s(replica: Replica, mix: Mix, more: Number) -> Number:
     """What a step takes beyond one without prompts that has so many more prompts than others [s].
 

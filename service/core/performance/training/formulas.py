@@ -205,10 +205,15 @@ SPEED = (
     ),
     Formula(
         "model_flops",
-        "micro_batches / stages * (products_flops * passes + attention_flops * 3)",
+        "micro_batches / stages * (products_flops * passes + unmasked_attention_flops * 3)",
         _PALM,
         "step.model_flops",
-        _SCHEDULE | _FLOPS | paths("step.micro_batch.passes"),
+        _SCHEDULE
+        | paths(
+            "step.micro_batch.products_flops",
+            "step.micro_batch.unmasked_attention_flops",
+            "step.micro_batch.passes",
+        ),
     ),
     Formula(
         "hardware_flops",
@@ -242,5 +247,21 @@ SPEED = (
         _PALM,
         "step.hfu_ratio",
         _TIME | paths("step.hardware_flops"),
+    ),
+    Formula(
+        "model_tflops_per_accelerator",
+        "model_flops / step_s / 10 ** 12",
+        _PALM,
+        "model_tflops_per_accelerator",
+        paths("step.model_flops", "step.step_s"),
+        unit="TFLOP/s",
+    ),
+    Formula(
+        "hardware_tflops_per_accelerator",
+        "hardware_flops / step_s / 10 ** 12",
+        _PALM,
+        "hardware_tflops_per_accelerator",
+        paths("step.hardware_flops", "step.step_s"),
+        unit="TFLOP/s",
     ),
 )

@@ -32,7 +32,7 @@ from service.core.performance.training.traffic import (
     layer_passes,
     summed_gradients_bytes,
 )
-from service.core.performance.training.work import TrainingWork, by_lanes
+from service.core.performance.training.work import TrainingWork, by_lanes, masked_pairs_ratio
 from service.core.performance.work import RankWork
 
 #: Backward attention beside forward: five matrix products instead of two.
@@ -61,7 +61,8 @@ class MicroBatchTime:
     ``adapters_ratio`` is the work of adapters over that of a forward pass, ``normed_bytes`` what
     norms of whole matrices move, ``gradients_bytes`` what adding gradients to those of other
     micro-batches does. ``passes`` are those of products, of which ``recomputed`` ratios
-    come again (``recomputed_layers_ratio`` of those of layers); ``forward`` is one of them.
+    come again (``recomputed_layers_ratio`` of those of layers); ``forward`` is one of them. Of
+    ``attention_flops`` the model asks for the ``unmasked`` ones.
     ``sent_s`` is the time of messages, ``experts_s`` of those to and from experts, of which
     ``exposed_experts_s`` do not hide, ``ring_s`` of keys and values on their way round, ``issue_s``
     how long the host issues kernels, which counts beyond ``working_s``.
@@ -87,6 +88,7 @@ class MicroBatchTime:
     forward_attention_s: Number
     products_flops: Number
     attention_flops: Number
+    unmasked_attention_flops: Number
     moved_bytes: Number
     dequantised_bytes: Number
     normed_bytes: Number
@@ -216,6 +218,7 @@ def micro_batch_time(
         + exposed_experts_s
     )
     attention_passes = 3.0 if settings.trains else 1.0
+    unmasked_flops = attention.flops / masked_pairs_ratio(settings)
     issue_s = _issue_s(settings, work, calibration)
     issued_late_s = maximum(issue_s - busy_s, 0.0)
     return MicroBatchTime(
@@ -227,7 +230,7 @@ def micro_batch_time(
         hidden_messages_s=hidden_s + (experts_s - exposed_experts_s) + (passed_s - exposed_s),
         waiting_s=routing_s + issued_late_s,
         total_s=busy_s + exposed_s + issued_late_s,
-        model_flops=products.flops * passes + attention.flops * attention_passes,
+        model_flops=products.flops * passes + unmasked_flops * attention_passes,
         hardware_flops=products.flops * (passes + product_again)
         + attention.flops * (attention_passes + attention_again)
         + products.flops * adapters_ratio,
@@ -241,6 +244,7 @@ def micro_batch_time(
         forward_attention_s=forward_attention_s,
         products_flops=products.flops,
         attention_flops=attention.flops,
+        unmasked_attention_flops=unmasked_flops,
         moved_bytes=moved,
         dequantised_bytes=dequantised,
         normed_bytes=normed,

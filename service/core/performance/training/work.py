@@ -218,6 +218,14 @@ def by_lanes(lanes: Number | None, found: Callable[[float | None], Number]) -> N
     return figure
 
 
+def masked_pairs_ratio(settings: TrainingSettings) -> float:
+    """Pairs of tokens that kernels of attention multiply over those that no mask hides [-].
+
+    Unfused kernels multiply whole squares of which a causal mask hides half.
+    """
+    return 2.0 if settings.attention == "eager" else 1.0
+
+
 def _attention_precision(precision: Precision, settings: TrainingSettings) -> str:
     if _bits(precision.activations) > _HALF_BITS:
         return "fp32"
@@ -388,7 +396,7 @@ def _attention(
     Unfused kernels multiply masked pairs as well, and vectors of so many lanes what fills up heads
     and blocks: a window lies in one block more than it is long.
     """
-    masked = 2.0 if settings.attention == "eager" else 1.0
+    masked = masked_pairs_ratio(settings)
     attention = []
     for group in architecture.groups:
         match group.mixer:

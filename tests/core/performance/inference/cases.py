@@ -76,6 +76,44 @@ def spread(drawn: np.ndarray) -> LengthSpread:
     )
 
 
+def kept_in_flight(case: Case, concurrency: int, apart: bool):
+    """The closed form and the simulation of a fixed number of requests in flight.
+
+    In the simulation another request comes half a step after one has ended, as the closed form has
+    it; where prompts are apart at once, when the step has ended.
+    """
+    random = np.random.default_rng(case.seed)
+    requests = max(1500, 6 * concurrency)
+    inputs = lengths(random, case.inputs, case.variation, requests, 1)
+    outputs = lengths(random, case.outputs, case.variation, requests, 2)
+    chosen = replace(deployment(case.model), parallelism=Parallelism(tensor=case.tensor))
+    workload = InferenceWorkload(
+        float(inputs.mean()),
+        float(outputs.mean()),
+        float(concurrency),
+        input_spread=spread(inputs),
+        output_spread=spread(outputs),
+    )
+    serving = ServingSettings(
+        chunked_prefill_tokens=case.budget,
+        max_running_sequences=case.slots,
+        prompts_apart=float(apart),
+    )
+    found = inference_latency(chosen, workload, serving, CALIBRATION, 1e9)
+    table = StepTable(chosen, CALIBRATION, inputs.mean(), outputs.mean(), case.slots, case.budget)
+    simulated = simulate(
+        table,
+        inputs,
+        outputs.astype(int),
+        case.slots,
+        case.budget,
+        concurrency=concurrency,
+        apart=apart,
+        turnaround_s=0.0 if apart else float(found.tpot_s.value) / 2.0,
+    )
+    return found, simulated
+
+
 def compared(case: Case, requests: int) -> dict[str, float]:
     """The closed form over the simulation, by figure; times at a rate that both have."""
     random = np.random.default_rng(case.seed)

@@ -114,6 +114,7 @@ def simulate(
     concurrency=None,
     warm_up_ratio=0.2,
     apart=False,
+    turnaround_s=0.0,
 ):
     """Prompts of ``inputs`` and answers of ``outputs`` tokens, arriving then or one after another.
 
@@ -133,6 +134,8 @@ def simulate(
         Share of the requests that comes first and does not count.
     apart
         Whether a step that computes prompts decodes nothing.
+    turnaround_s
+        Time until another comes for one that has ended [s].
     """
     count = len(inputs)
     closed = arrivals is None
@@ -141,13 +144,14 @@ def simulate(
     first, last = [0.0] * count, [0.0] * count
     waiting, partial, ends = deque(), deque(), []
     next_one, now, step, decoding, held = 0, 0.0, 0, 0, 0.0
+    coming = next_one
     if closed:
         waiting.extend(range(concurrency))
-        next_one = concurrency
+        next_one = coming = concurrency
     ended = 0
     waiting_s = 0.0
     while ended < count:
-        while not closed and next_one < count and came[next_one] <= now:
+        while next_one < (coming if closed else count) and came[next_one] <= now:
             waiting.append(next_one)
             next_one += 1
         if not (waiting or partial or decoding):
@@ -177,7 +181,7 @@ def simulate(
             each = table.seconds(0.0, 0.0, decoding, held)
             grows = decoding * table._decode_slope
             steps = ends[0][0] - step
-            if not closed and next_one < count:
+            if next_one < (coming if closed else count):
                 steps = max(min(steps, int((came[next_one] - now) / each) + 1), 1)
             took = steps * each + grows * steps * (steps - 1) / 2.0
         now += took
@@ -195,10 +199,9 @@ def simulate(
             ended += 1
             decoding -= 1
             held -= inputs[one] + outputs[one]
-            if closed and next_one < count:
-                came[next_one] = now
-                waiting.append(next_one)
-                next_one += 1
+            if closed and coming < count:
+                came[coming] = now + turnaround_s
+                coming += 1
     warm = int(count * warm_up_ratio)
     kept = slice(warm, count - (concurrency if closed else 0))
     began, got, went = (np.array(one)[kept] for one in (came, first, last))

@@ -31,7 +31,7 @@ def width(figure):
 @given(utilisation=st.floats(0.01, 0.98), log_sigma=st.floats(0.0, 0.5))
 def test_the_estimate_lies_between_its_ends(utilisation, log_sigma):
     load = latency_at(LIMIT * utilisation).load
-    ends = LoadEnds(load, log_sigma)
+    ends = LoadEnds(load, log_sigma, 255.0)
     for found in (ends.ttft_s(log_sigma), ends.tpot_s(log_sigma)):
         assert found.low <= found.value <= found.high
     # The rate changes what is waited for: never less than steps alone are unsure.

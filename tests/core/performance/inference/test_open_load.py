@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -129,11 +130,32 @@ def test_figures_without_a_steady_state_are_infinite_beyond_saturation():
     limit = saturation()
     below, beyond = latency(0.999 * limit), latency(1.001 * limit)
     assert below.ttft_s.value < inf
-    for value in (beyond.ttft_s.low, beyond.e2e_s.value, beyond.task_s.high, beyond.load.e2e_s.p50):
-        assert value == inf
+    assert beyond.mean_e2e_s == beyond.load.e2e_s.p50 == inf
     assert beyond.waiting_requests == inf
     assert beyond.tpot_s.value >= below.tpot_s.value
     assert beyond.requests_per_s.value == pytest.approx(limit)
+
+
+def test_times_end_as_long_as_the_replica_may_keep_up():
+    # As many come as a faster replica than estimated serves: it is told what that one does.
+    most = latency(1.0).saturation_requests_per_s
+    just, beyond = latency(most.high * 0.99), latency(most.high * 1.01)
+    assert just.saturated
+    assert just.ttft_s.value < just.ttft_s.high < inf
+    assert just.e2e_s.value == pytest.approx(just.ttft_s.value + 255.0 * just.tpot_s.value)
+    for value in (beyond.ttft_s.low, beyond.e2e_s.value, beyond.task_s.high):
+        assert value == inf
+
+
+@pytest.mark.parametrize("figure", ["ttft_s", "tpot_s", "e2e_s"])
+def test_times_grow_through_saturation(figure):
+    most = latency(1.0).saturation_requests_per_s
+    rates = np.linspace(0.3 * most.value, 0.999 * most.high, 40)
+    found = [getattr(latency(rate), figure) for rate in rates]
+    for end in ("low", "value", "high"):
+        values = [float(getattr(one, end)) for one in found]
+        for lower, higher in pairwise(values):
+            assert higher >= 0.998 * lower
 
 
 def test_arrays_and_floats_agree_under_load():

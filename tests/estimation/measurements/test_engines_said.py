@@ -1,0 +1,54 @@
+"""Which engine a document means whose request names none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.estimation.measurements.understood import understood
+
+
+@pytest.fixture(scope="module")
+def trained(packaged_snapshot):
+    def settings(engine: str | None = None, **training: Any) -> dict[str, Any]:
+        given = {
+            "kind": "training",
+            "request": {
+                "model": "meta-llama/Llama-3.1-8B",
+                "accelerator": "nvidia-h100-sxm-80gb",
+                "training": training,
+            },
+            "measured": {"step_s": 1.0},
+            "engine": engine,
+        }
+        found = understood(given, packaged_snapshot)
+        told = found.document.request.training.model_dump(exclude_unset=True)
+        return told | {"warnings": found.warnings}
+
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "framework", "version"),
+    [
+        ("torchtitan 2025-02-14, compiled", None, "torchtitan", None),
+        ("MaxText", "default", "maxtext", None),
+        ("NeuronX Distributed, Neuron 2.24.0", None, "neuron", None),
+        # One that is built like the request's, or on it, says more than the request.
+        ("NVIDIA NeMo Framework Release 24.09", "megatron-lm", "nemo", "24.09"),
+        ("Megatron-DeepSpeed, 2022-02", "deepspeed", "megatron-deepspeed", "2022-02"),
+        # One that is another is no word on what the request says ran.
+        ("torchtitan", "megatron-lm", "megatron-lm", None),
+        # A longer word is another name.
+        ("Megatronics 3", None, None, None),
+        ("PyTorch 2.1", "default", None, None),
+    ],
+)
+def test_words_say_what_a_request_leaves_open(trained, words, asked, framework, version):
+    told = trained(words, **({} if asked is None else {"framework": asked}))
+    assert told.get("framework") == framework
+    if version is not None:
+        assert told["framework_version"] == version
+    if framework != asked and framework is not None:
+        assert any("/engine" in one for one in told["warnings"])

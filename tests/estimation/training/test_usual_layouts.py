@@ -1,0 +1,85 @@
+"""How a model is divided where a request leaves that to a framework made for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.estimation.training.estimate import training_estimate
+from service.estimation.training.requests import EstimateTrainingRequest
+
+H100 = "nvidia-h100-sxm-80gb"
+LARGE = {"model": "meta-llama/Llama-3.1-70B", "accelerator": H100}
+ROUTED = {"model": "mistralai/Mixtral-8x7B-v0.1", "accelerator": H100}
+LARGEST = {"model": "meta-llama/Llama-3.1-405B", "accelerator": H100}
+
+
+@pytest.fixture(scope="module")
+def ask(packaged_snapshot):
+    def answered(asked: dict[str, Any], count: int, layout: Any = None, **training: Any) -> Any:
+        body = asked | {"accelerator_count": count, "training": training, "parallelism": layout}
+        return training_estimate(EstimateTrainingRequest.model_validate(body), packaged_snapshot)
+
+    return answered
+
+
+def degrees(answer: Any) -> dict[str, int]:
+    told = answer["deployment"]["parallelism"]
+    return {name: degree for name, degree in told.items() if degree > 1}
+
+
+def codes(answer: Any) -> dict[str, str]:
+    return {warning["code"]: warning["message"] for warning in answer["warnings"]}
+
+
+def test_tensors_are_divided_within_fast_links_where_copies_do_not_fit(ask):
+    asked = {"framework": "megatron-bridge", "sequence_length": 4096}
+    found = ask(LARGE, 64, **asked)
+    assert found["memory"]["fits"]
+    assert 2 <= degrees(found)["tensor"] <= 8
+    assert degrees(found)["tensor"] * degrees(found)["data"] == 64
+    assert "tensor" in codes(found)["layout_assumed"]
+    # Half of that does not fit unless layers are recomputed, else it would have been taken.
+    tensor = degrees(found)["tensor"] // 2
+    narrower = ask(
+        LARGE,
+        64,
+        {"tensor": tensor, "data": 64 // tensor},
+        activation_checkpointing="none",
+        micro_batch_size=1,
+        **asked,
+    )
+    assert not narrower["memory"]["fits"]
+
+
+def test_an_assumed_layout_is_estimated_as_if_it_had_been_said(ask):
+    asked = {"framework": "nemo", "sequence_length": 4096}
+    bare = ask(ROUTED, 64, **asked)
+    said = ask(ROUTED, 64, bare["deployment"]["parallelism"], **asked)
+    assert "layout_assumed" not in codes(said)
+    for part, figure in (("memory", "total_bytes"), ("latency", "step_s")):
+        assert bare[part][figure] == said[part][figure]
+
+
+def test_experts_are_divided_before_tensors(ask):
+    found = degrees(ask(ROUTED, 64, framework="nemo", sequence_length=4096))
+    assert found["expert"] == 8
+
+
+def test_layers_are_divided_where_micro_batches_fill_a_pipeline(ask):
+    asked = {"framework": "megatron-lm", "sequence_length": 4096}
+    alone = ask(LARGEST, 512, **asked)
+    assert not alone["memory"]["fits"]
+    assert "layout_assumed" not in codes(alone)
+    filled = ask(LARGEST, 512, gradient_accumulation_steps=64, **asked)
+    assert filled["memory"]["fits"]
+    assert degrees(filled)["tensor"] == 8
+    assert 1 < degrees(filled)["pipeline"] <= 64
+
+
+def test_other_frameworks_and_stated_layouts_keep_whole_copies(ask):
+    assert degrees(ask(LARGE, 64, framework="torchtitan")) == {"data": 64}
+    assert degrees(ask(LARGE, 64, {"data": 64}, framework="megatron-lm")) == {"data": 64}
+    # One accelerator divides nothing.
+    assert degrees(ask(LARGE, 1, framework="megatron-lm")) == {}
