@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from service.core.engines import Engine
 from service.core.explanation import EstimateWarning
@@ -40,6 +40,8 @@ class Run(Protocol):
 
     @property
     def overheads(self) -> TrainingOverheads: ...  # noqa: D102
+
+    def in_batches(self, size: int) -> Self: ...  # noqa: D102
 
 
 Resolved = TypeVar("Resolved", bound=Run)
@@ -84,15 +86,17 @@ def least_that_fits(
         {_DIVIDED: stage, _RECOMPUTED: "full"} for stage in (run.setup.settings.zero_stage, *stages)
     )
     other = _first(kept, ways, asked, resolved)
-    recomputed = _memory(other)
+    # What is saved is that of one micro-batch: where nobody told it, a larger one fills the room.
+    alike = other.in_batches(int(kept.setup.micro_batch.sequences))
+    recomputed = _memory(alike)
     if not recomputed.fits:
         return Fitted(run)
     saved = float(memory.total_bytes.value - recomputed.total_bytes.value)
     if saved <= 0.0 or _missing_bytes(memory) < _NEARER_TO_NONE * saved:
-        return _fitted(run, kept, (other,))
-    lacks_little = memory.total_bytes.value <= _UNSURE * memory.usable_bytes
-    near = (kept,) if memory.fits_certainty != "no" or lacks_little else ()
-    return _fitted(run, other, near)
+        return _fitted(run, kept, (alike,))
+    if memory.fits_certainty != "no" or memory.total_bytes.value <= _UNSURE * memory.usable_bytes:
+        return _fitted(run, alike, (kept,))
+    return _fitted(run, other, ())
 
 
 def fits(run: Run) -> bool:

@@ -155,3 +155,25 @@ def test_no_optimizer_step_takes_more_than_is_generated(packaged_snapshot):
     # 16 prompts with 8 completions each, over 8 accelerators and 8 micro-batches: two in each.
     assert _taken(answer) == 2
     assert answer["step"]["updates_per_step"] == 1.0
+
+
+def test_whether_layers_are_recomputed_is_decided_of_one_micro_batch(estimated):
+    """What recomputing spares would be filled by more sequences, so that nothing seemed spared."""
+    run = {"framework": "transformers", "sequence_length": 2048, "zero_stage": 3}
+    seventy = {"model": "meta-llama/Llama-3.1-70B", "accelerator": "nvidia-h100-sxm-80gb"}
+    answer = estimated(seventy, count=64, **run)
+    said = estimated(seventy, count=64, **run, micro_batch_size=_taken(answer))
+    assert answer["memory"] == said["memory"]
+    kept, recomputed = (
+        estimated(
+            seventy,
+            count=64,
+            **run,
+            micro_batch_size=_taken(answer),
+            activation_checkpointing=checkpointing,
+        )["memory"]["total_bytes"]
+        for checkpointing in ("none", "full")
+    )
+    # The range ends where one of both ways ends with that micro-batch, and at no larger one.
+    total = answer["memory"]["total_bytes"]
+    assert recomputed["value"] < total["high"] <= kept["high"]
