@@ -154,6 +154,22 @@ def test_a_training_run_is_read_from_the_same_step(snapshot: CatalogSnapshot) ->
     assert refused == {"it_energy_j": "energy of a run needs training.tokens"}
 
 
+def test_the_time_of_a_step_needs_its_sequences(snapshot: CatalogSnapshot) -> None:
+    request = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "accelerator_count": 8,
+        "training": {"framework": "torchtitan"},
+    }
+    of_a_step = ("step_s", "global_batch_sequences", "global_batch_tokens")
+    found = document(snapshot, request, dict.fromkeys(("tokens_per_s", *of_a_step), 1.0))
+    # A rate is much the same of any micro-batch; a step's time is that of its sequences.
+    assert [figure.quantity for figure in found.figures] == ["tokens_per_s"]
+    assert found.refused == {name: f"{name} needs training.micro_batch_size" for name in of_a_step}
+    request["training"] = {"framework": "torchtitan", "micro_batch_size": 2}
+    assert document(snapshot, request, dict.fromkeys(of_a_step, 1.0)).refused == {}
+
+
 def test_implausible_figures_are_marked(snapshot: CatalogSnapshot) -> None:
     [right] = document(snapshot, DEPLOYMENT, {"tpot_s": 0.01}).figures
     [milliseconds] = document(snapshot, DEPLOYMENT, {"tpot_s": 10.0}).figures

@@ -35,11 +35,15 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A training run as the core computed it."""
+    """A training run as the core computed it.
+
+    ``told_batch`` says whether its micro-batch is what was asked for rather than a usual one.
+    """
 
     memory: TrainingMemory
     speed: TrainingSpeed
     infrastructure: Infrastructure
+    told_batch: bool = True
 
 
 #: ``impacts`` are read from the answer's period: they are figures of a place, not of the core.
@@ -52,7 +56,8 @@ class Quantity:
 
     ``served``, ``trained`` and ``spent`` read it from what is computed about inference, training
     and impacts; where one is None, the quantity means nothing there. ``aliases`` are names that
-    files use for the same. ``is_time`` quantities can be limits.
+    files use for the same. ``is_time`` quantities can be limits. Those ``of_batch`` are of the
+    sequences of a step, and mean nothing of a run whose micro-batch nobody told.
     """
 
     name: str
@@ -62,6 +67,7 @@ class Quantity:
     trained: Callable[[Trained], Interval] | None = None
     spent: Callable[[Spent], Interval] | None = None
     aliases: tuple[str, ...] = ()
+    of_batch: bool = False
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -100,6 +106,8 @@ class Quantity:
         """
         if self.trained is None:
             raise NotEstimated(f"{self.name} is not a quantity of training")
+        if self.of_batch and not trained.told_batch:
+            raise NotEstimated(f"{self.name} needs training.micro_batch_size")
         return self.trained(trained)
 
     def of_spent(self, spent: Spent) -> Interval:

@@ -289,6 +289,7 @@ _TABLE = (
         "An optimizer step, with all its micro-batches.",
         trained=lambda trained: trained.speed.step_s,
         aliases=("step_time_s", "seconds_per_iteration"),
+        of_batch=True,
     ),
     Quantity(
         "tokens_per_s",
@@ -344,6 +345,7 @@ _TABLE = (
         "Sequences of an optimizer step, of all accelerators.",
         trained=lambda trained: exact(trained.speed.global_batch_sequences),
         aliases=("global_batch_size",),
+        of_batch=True,
     ),
     Quantity(
         "global_batch_tokens",
@@ -351,6 +353,7 @@ _TABLE = (
         "Tokens of an optimizer step, of all accelerators.",
         trained=lambda trained: exact(trained.speed.step.tokens_per_step),
         aliases=("tokens_per_step",),
+        of_batch=True,
     ),
     Quantity(
         "run_s",

@@ -35,4 +35,5 @@ def trained(
         memory=memory,
         speed=resolved_speed(setup, figures, memory, request),
         infrastructure=figures.infrastructure,
+        told_batch=request.training.micro_batch_size is not None,
     )
