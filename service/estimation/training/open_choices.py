@@ -80,7 +80,7 @@ def speed_warnings(speed: TrainingSpeed) -> Iterator[EstimateWarning]:
                     "micro_batches_of_one",
                     "speed is that of one sequence at a time on each rank, because "
                     f"micro_batch_size is not given: with as many as fit it is {ratio:.1f} times "
-                    "that. The range reaches up to there",
+                    "as fast. The range includes that",
                 )
         elif max(ratio, 1.0 / ratio) >= _WORTH_TELLING:
             yield EstimateWarning(
