@@ -215,8 +215,7 @@ def _factor_warnings(
         found.append(
             EstimateWarning(
                 "wider_average",
-                f"no figure is published for the grid of {region.id} alone: the average of "
-                f"{grid.entry_id} is used",
+                f"for the grid of {region.id}, the average of {grid.entry_id} is used",
             )
         )
     found += making_default_warnings(accelerator) if accelerator is not None else []
