@@ -158,7 +158,7 @@ class LimitRow(Answer):
     """A requested limit, and whether a deployment meets it."""
 
     name: str
-    """Field of limits that set it."""
+    """Name of the field in limits."""
     verdict: Literal["pass", "fail", "unknown"]
     value: float | None
     """The figure that is limited; null if not known."""

@@ -224,9 +224,9 @@ def platform_warnings(
     if most_w is not None and limit_w < _LOW_LIMIT_RATIO * float(most_w):
         yield EstimateWarning(
             "power_limit_low",
-            f"{limit_w:g} W is less than half of what {accelerator.id} is designed for: its "
-            "firmware may refuse so low a limit (nvidia-smi -q -d POWER or rocm-smi tells the "
-            "lowest), and how clocks and memory slow down was only measured nearer its full power",
+            f"{limit_w:g} W is less than half of the design power of {accelerator.id}: its "
+            "firmware may refuse such a low limit (nvidia-smi -q -d POWER or rocm-smi shows the "
+            "lowest), and its effect on speed was measured only for higher limits",
         )
     if machine is None:
         yield EstimateWarning(

@@ -223,17 +223,18 @@ class InlineAccelerator(Request):
     vendor: Reference | None = None
     """Manufacturer; affects no figure."""
     family: Reference | None = None
-    """Hardware family whose measured efficiencies apply, e.g. nvidia-hopper; if null, typical
+    """Hardware family whose measured efficiencies apply, such as nvidia-hopper. If null, typical
     values with a wider interval."""
     form_factor: Reference | None = None
-    """sxm, oam or superchip for a module, pcie for a card: decides mass and embodied emissions if
-    figures do not give them."""
+    """sxm, oam or superchip for a module, pcie for a card. It decides mass and embodied emissions
+    if figures does not give them."""
     release_year: int | None = Field(None, ge=1990, le=2100)
     """Year of release; affects no figure."""
     memory_technology: Reference | None = None
     """Kind of memory, e.g. HBM3; affects no figure."""
     unified_memory: bool = False
-    """Host and accelerator share one memory, so that offloading to the host gains nothing."""
+    """Whether host and accelerator share one memory, so that offloading to the host gains
+    nothing."""
     scale_up_link: Reference | None = None
     """Name of the link between accelerators; its bandwidth is
     figures.scale_up_bandwidth_bytes_per_s."""
@@ -256,22 +257,24 @@ class InlinePlatform(Request):
     """Catalog platform whose figures are used where none are given here; without it,
     figures.host_idle_w and figures.host_load_w are required."""
     site_class: SiteClass | None = None
-    """Where it stands; if null, as what it is like."""
+    """Kind of site that it stands in. If null, as for the platform in like."""
     accelerators: int | None = Field(None, ge=1, le=100_000)
-    """Accelerators of one machine; if null, as what it is like, else 1."""
+    """Number of accelerators in one machine. If null, as for the platform in like, otherwise 1."""
     shared: bool | None = None
-    """Whether accelerators of a machine that are not asked about belong to others."""
+    """Whether the machine's remaining accelerators are used by others."""
     integrated: bool | None = None
-    """Whether the accelerator's power is that of the whole machine."""
+    """Whether the accelerator's power figures are those of the whole machine."""
     contains_accelerators: bool | None = None
-    """Whether making and mass are those of the accelerators, too; if null, as integrated."""
+    """Whether the machine's manufacturing emissions and mass include the accelerators. If null, as
+    integrated."""
     peer_to_peer: bool | None = None
-    """Whether accelerators reach each other's memory without passing the host's."""
+    """Whether accelerators can reach each other's memory directly, not through the host's
+    memory."""
     scale_up_link: Reference | None = None
-    """What joins accelerators: names that begin with pcie are slots, which cards use as far as both
-    go; others come in place of the accelerators' own links."""
+    """Link between the accelerators. Names that begin with pcie are slots, and cards run at the
+    lower speed of slot and card. Other links replace the accelerators' own."""
     scale_up_domain_accelerators: int | None = Field(None, ge=1, le=100_000)
-    """Accelerators that the link joins; if null, all of the machine."""
+    """Number of accelerators that the link connects. If null, all of the machine."""
     figures: dict[str, Figure] = Field(
         default_factory=dict,
         description=f"{', '.join(FIGURES['platforms'])}, in the units of their names.",
@@ -283,10 +286,10 @@ class FacilityRequest(Request):
     """The building that the hardware stands in."""
 
     site_class: SiteClass | None = None
-    """Class of sites whose usual PUE is taken; if null, what the region or its operator states,
-    else that of the site in which the platform usually stands."""
+    """Kind of site, whose usual PUE is used. If null, the PUE that the region or its operator
+    states, otherwise that of the kind of site in which the platform usually stands."""
     pue_ratio: float | None = Field(None, ge=1.0, le=10.0)
-    """PUE of the site, before anything else."""
+    """PUE of the site. It takes precedence over all others."""
 
 
 class CoolingTower(Request):

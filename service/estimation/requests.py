@@ -72,35 +72,37 @@ class PrecisionRequest(Request):
     """Number formats of weights, KV cache and activations."""
 
     weights: FormatName | None = Field(None, examples=["bf16"])
-    """Format of the weights; if null, the format of the checkpoint, which engines made for serving
-    load in 16 bit where it has 32. llama.cpp, Ollama and LM Studio take gguf-q4_k_m of a model that
-    writes, as they do unless told otherwise."""
+    """Format of the weights. If null, the format of the checkpoint (serving engines load 32-bit
+    checkpoints in 16 bits); for llama.cpp, Ollama and LM Studio gguf-q4_k_m, which is what they
+    download by default."""
     kv_cache: FormatName | None = None
     """Format of the KV cache; bf16 if null."""
     activations: FormatName | None = None
-    """Format of activations; null is what kernels for the weights take on the hardware."""
+    """Format of activations. If null, the format that the kernels for these weights use on this
+    hardware."""
     group_size: int | None = Field(None, ge=8, le=65_536)
-    """Elements that share a scale, for int4 formats."""
+    """Number of weights that share one scale, for int4 formats."""
 
 
 class ParallelismRequest(Request):
     """Degrees of parallelism; tensor × pipeline × data × context accelerators are used."""
 
     tensor: Degree = 1
-    """Tensor parallelism: accelerators that divide every matrix of a layer among them. Must divide
-    the number of attention heads."""
+    """Tensor parallelism: the number of accelerators that each hold a part of every matrix. Must
+    divide the number of attention heads."""
     pipeline: Degree = 1
-    """Pipeline parallelism: stages of consecutive layers, one group of accelerators each; no more
-    than there are layers."""
+    """Pipeline parallelism: the number of stages of consecutive layers, each on accelerators of its
+    own. At most the number of layers."""
     expert: Degree = 1
-    """Expert parallelism: ranks among which whole experts are divided, taken from tensor × data,
-    which it must divide. 1 for models without experts; adds no accelerators."""
+    """Expert parallelism: the number of ranks over which whole experts are spread. It uses the
+    accelerators of tensor × data, which it must divide, and adds none. 1 for models without
+    experts."""
     data: Degree = 1
-    """Copies of the model: replicas that serve requests independently, or data-parallel ranks of
-    training, among which ZeRO divides states."""
+    """Number of copies of the model: replicas that serve requests independently, or data-parallel
+    ranks of training, over which ZeRO can divide states."""
     context: Degree = 1
-    """Context parallelism: ranks among which the tokens of each sequence are divided, and with them
-    its KV cache or its activations. Must divide the sequence length of training."""
+    """Context parallelism: the number of ranks over which the tokens of each sequence are divided,
+    together with their KV cache or activations. Must divide the sequence length in training."""
 
 
 _Length = Annotated[float, Field(ge=1.0, le=10_000_000.0)]
@@ -125,12 +127,12 @@ class LengthsRequest(Request):
     mean: float | None = Field(None, ge=1.0, le=10_000_000.0, examples=[800.0])
     """Mean length."""
     p95: float | None = Field(None, ge=1.0, le=10_000_000.0, examples=[2000.0])
-    """95th percentile, at least the mean and at most 3.8 times it: lengths are taken to be
-    log-normal. For longer tails give a histogram."""
+    """95th percentile, between 1 and 3.8 times the mean. Lengths are assumed to be log-normal; for
+    longer tails give a histogram."""
     tokens: _Lengths | None = None
     """Lengths of a histogram, as a list or separated by commas."""
     shares: _Shares | None = None
-    """How many requests have each of the lengths: shares or counts, likewise."""
+    """Share or number of requests with each of these lengths, as a list or separated by commas."""
 
     @model_validator(mode="after")
     def _one_form(self) -> LengthsRequest:
@@ -170,39 +172,41 @@ class WorkloadRequest(Request):
     """The workload: requests of one size, with a fixed number in flight or arriving at a rate."""
 
     task: Literal["generate", "embed", "rerank"] | None = None
-    """What the model is used for: to generate text, to embed a sequence, or to rank a document for
-    a query, both in one sequence. If null, encoders embed and other models generate."""
+    """What the model is used for: generating text, embedding a sequence, or ranking a document for
+    a query (both in one sequence). If null, encoders embed and other models generate."""
     input_tokens: InputTokens = 2048
     """Prompt length: a number, or how lengths differ (mean and p95, or tokens and shares). If left
     out, 2048, or as many as the model's limit leaves beside the output. Of an encoder–decoder model
     for text, what the encoder reads; one that hears begins with a few tokens of instructions unless
     this is given."""
     output_tokens: OutputTokens = 256
-    """Generated tokens, likewise; without meaning where sequences are embedded or ranked, and 1
-    then."""
+    """Number of generated tokens: a number, or how lengths differ. Ignored, and 1, where sequences
+    are embedded or ranked."""
     images_per_request: int = Field(0, ge=0, le=1000)
-    """Images in the prompt, whose tokens come beside input_tokens; for models that see."""
+    """Number of images in each prompt, for vision models. Their tokens are added to
+    input_tokens."""
     image_width_px: int = Field(1024, ge=1, le=100_000)
     """Width of each image."""
     image_height_px: int = Field(1024, ge=1, le=100_000)
     """Height of each image."""
     audio_s: float | None = Field(None, gt=0.0, le=1e5, examples=[30.0])
-    """Audio of a request, for models that hear. Whisper reads a whole window in any case; of others
-    its tokens come beside input_tokens. Longer audio is as many requests."""
+    """Length of the audio of each request [s], for models that hear. Whisper always reads a whole
+    window of 30 s; for other models the tokens of the audio are added to input_tokens. Count longer
+    audio as several requests."""
     concurrency: Concurrency = 1
-    """Requests in flight over all replicas; max: as many as memory and the engine take. With
-    requests_per_s, Little's law gives this number instead, and concurrency only sets the memory
-    that is provided."""
+    """Number of requests in flight over all replicas; max means as many as memory and the engine
+    allow. If requests_per_s is given, Little's law gives the number in flight, and concurrency only
+    says how many the caches have to hold."""
     requests_per_s: float | None = Field(None, ge=1e-9, le=1e9)
-    """Arrival rate; if null, concurrency requests are always in flight."""
+    """Rate at which requests arrive. If null, concurrency requests are always in flight."""
     arrivals: Literal["spread", "at_once"] | None = None
-    """How requests come without a rate. spread: another comes for each that is answered. at_once:
-    concurrency requests come together to idle replicas and none after them, as in a static batch or
-    a script; times then are of these requests, rates over the time until all are answered. If null,
-    spread."""
+    """How requests arrive if no rate is given. spread: a new one arrives whenever one is answered.
+    at_once: all of them arrive together at idle replicas and none later, as in a static batch or a
+    script; times are then those of these requests, and rates are over the time until all are
+    answered. If null, spread."""
     beam_width: int = Field(1, ge=1, le=64)
-    """Continuations that beam search decodes of each prompt, of which one is the answer: output
-    tokens count those of the answer alone. On engines with beam_search in /v1/engines."""
+    """Number of beams of beam search. Output tokens count only the beam that becomes the answer.
+    For engines that list beam_search in /v1/engines."""
     prefix_cached_ratio: Ratio = 0.0
     """Share of the prompt found in the prefix cache."""
     calls_per_task: int = Field(1, ge=1, le=100_000)
@@ -212,7 +216,8 @@ class WorkloadRequest(Request):
     context_growth_tokens: int = Field(0, ge=0, le=1_000_000)
     """Tokens that each call adds to the prompt."""
     context_kept_cached: bool = False
-    """Whether caches of earlier calls are kept, so that only new tokens are computed."""
+    """Whether the KV cache of earlier calls of a task is kept, so that only new tokens are
+    computed."""
 
     @model_validator(mode="after")
     def _one_way_to_come(self) -> WorkloadRequest:
@@ -231,15 +236,16 @@ class MemoryTierRequest(Request):
     capacity_bytes: float | None = Field(None, ge=1.0, le=1e18)
     """Of all units together; if null, the catalog's figure."""
     shared_by: int | None = Field(None, ge=1, le=100_000)
-    """Accelerators that share it, including those of other hosts; if null, those of the deployment
-    within one scale-up domain."""
+    """Number of accelerators that share this memory, including those of other hosts. If null, the
+    deployment's accelerators within one scale-up domain."""
     link_bytes_per_s: float | None = Field(None, ge=1e6, le=1e15)
-    """Bandwidth between one accelerator and this memory, in one direction; if null, its host
-    link. A memory whose own bandwidth nobody states has this one."""
+    """Bandwidth between one accelerator and this memory, in one direction. If null, the
+    accelerator's link to its host. It is also taken as the memory's own bandwidth if nobody states
+    that."""
     link_efficiency_ratio: float = Field(1.0, ge=1e-4, le=1.0)
-    """Share of the link's bandwidth that is reached. Copies that an engine plans reach nearly all;
-    pages that unified memory fetches by faults reach less, by your own measurement: no typical
-    share is published."""
+    """Share of the link's bandwidth that is reached. Copies planned by an engine reach nearly all
+    of it. Unified memory that fetches pages on faults reaches less: state your own measurement,
+    because no typical share is published."""
     price_usd_per_gb: float | None = Field(None, ge=0.0, le=1e6)
     """What a gigabyte of it costs to buy; if null, the catalog's price. Memory of the host is part
     of the machine's price."""
@@ -260,18 +266,18 @@ class OffloadRequest(Request):
     kv_cache_ratio: Ratio = 0.0
     """Share of the running requests' caches that is offloaded."""
     parked_sequences: int = Field(0, ge=0, le=1_000_000_000)
-    """Idle conversations whose caches are kept, over all replicas."""
+    """Number of idle conversations whose caches are kept, over all replicas."""
     overlap_ratio: Ratio = 0.5
-    """How much prefetching hides: 0 if tiers are read one after the other, 1 if all but the slowest
-    is hidden. If left out, half of it, and nothing with engines that copy each layer when it is
-    due."""
+    """How much of the reading is hidden by prefetching: 0 if tiers are read one after the other, 1
+    if only the time of the slowest tier remains. If left out, 0.5, or 0 with engines that copy each
+    layer only when it is due."""
 
 
 class SpeculativeRequest(Request):
     """Speculative decoding."""
 
     draft_model: ModelReference | None = None
-    """Draft model; if null, drafts cost nothing (n-grams, extra heads)."""
+    """Draft model. If null, drafting costs no time (n-grams, extra heads)."""
     draft_precision: PrecisionRequest = PrecisionRequest()
     draft_tokens: int = Field(4, ge=1, le=64)
     """Tokens drafted per verification step."""
@@ -283,7 +289,7 @@ class DisaggregatedRequest(Request):
     """Disaggregated serving: prompts on some replicas, decoding on the others."""
 
     prefill_replicas: int | None = Field(None, ge=1, le=100_000)
-    """Replicas that compute prompts; if null, as many as balance both pools."""
+    """Number of replicas that compute prompts. If null, the number that balances both pools."""
     link_bytes_per_s: float | None = Field(None, ge=1e6, le=1e15)
     """Bandwidth per accelerator at which caches are transferred; if null, its scale-out link."""
 
@@ -292,53 +298,54 @@ class ServingRequest(Request):
     """Settings of the inference engine, named as in vLLM."""
 
     engine: EngineReference | None = None
-    """Engine whose measured overheads apply: id or alias of one in /v1/engines that runs on the
-    accelerator; if null, llama.cpp for weights in GGUF files, ExLlama for its own formats, else the
-    one that most people run."""
+    """Engine that serves the model: id or alias in /v1/engines. It must run on the accelerator. If
+    null, llama.cpp for weights in GGUF files, ExLlama for its own formats, otherwise the engine
+    that most people use on the accelerator."""
     engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
     """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
-    of it in /v1/engines. A date means what was newest then: state the day of a figure that has to
-    be got again. If null, the newest generation, and ranges reach over older ones with which the
-    model may well run on the accelerator."""
+    from /v1/engines. A date means the newest release of that day. If null, the newest generation;
+    ranges then also cover older generations that may well run the model on the accelerator."""
     backend: Backend | None = None
-    """Interface by which llama.cpp and engines like it drive the accelerator, as they were built:
-    hip uses hipBLASLt, hip-rocblas rocBLAS alone, hip-rocwmma rocWMMA for fused attention besides;
-    vulkan uses the system's driver, vulkan-amdvlk AMD's. If null, what most people run there, and
-    ranges reach over others that many run there; each engine's are in /v1/engines."""
+    """Backend that llama.cpp, or an engine like it, was built with: hip uses hipBLASLt, hip-rocblas
+    only rocBLAS, hip-rocwmma also rocWMMA for fused attention; vulkan uses the system's driver,
+    vulkan-amdvlk AMD's. If null, the most common one on the accelerator; ranges then also cover
+    others that are common there. /v1/engines lists the backends of each engine."""
     usage_context: Literal["server", "offline"] | None = None
-    """How requests reach the engine, by which some engines choose their defaults: through its
-    server, or from a script that hands over all of them. If null, offline where requests come
-    at_once, else server."""
+    """How requests reach the engine, which decides some engines' defaults: through its server, or
+    from a script that passes all of them at once (offline). If null, offline if requests arrive
+    at_once, otherwise server."""
     memory_utilization_ratio: float | None = Field(None, gt=0.0, le=1.0)
     """Share of memory the engine may use; if null, the engine's default."""
     kv_block_tokens: int = Field(16, ge=1, le=65_536)
     """Tokens per KV-cache page."""
     max_model_len: int | None = Field(None, ge=1, le=100_000_000)
-    """Longest sequence; if null, the model's own limit."""
+    """Longest sequence that the engine accepts. If null, the model's own limit."""
     chunked_prefill_tokens: int | None = Field(None, ge=1, le=10_000_000)
-    """Token budget of a step; if null, the engine's default on the accelerator."""
+    """Most tokens that are computed in one step. If null, the engine's default on the
+    accelerator."""
     max_running_sequences: int | None = Field(None, ge=1, le=1_000_000)
-    """Sequences run at once; if null, the engine's default on the accelerator. Defaults of all
-    engines are in /v1/engines."""
+    """Most sequences that run at once. If null, the engine's default on the accelerator, listed in
+    /v1/engines."""
     reserved_bytes: float = Field(0.0, ge=0.0, le=1e15)
-    """Memory on each accelerator used by other processes or workspaces."""
+    """Memory on each accelerator that other processes or workspaces use."""
     enforce_eager: bool = False
-    """Whether steps run without captured graphs."""
+    """Whether steps run without captured (CUDA) graphs."""
     flash_attention: bool | None = None
-    """Whether attention is fused, so that its scores are never stored; if null, the engine's
-    default."""
+    """Whether attention is fused (FlashAttention), so that its scores are never stored. If null,
+    the engine's default."""
     attention_density_ratio: float = Field(1.0, gt=0.0, le=1.0)
-    """Share of the tokens before it that a token attends to in layers that see everything, with
-    kernels that leave the others out (Quest, MInference, block-sparse). Saves reads of the cache
-    and arithmetic of attention; the cache keeps all. Windows, and models that select by themselves,
-    stay as they are."""
+    """Share of the earlier tokens that each token attends to in layers with full attention, for
+    kernels that skip the rest (Quest, MInference, block-sparse). It saves reads of the cache and
+    arithmetic of attention, but no memory. Layers with sliding windows, and models that choose
+    tokens themselves, are not affected."""
     limit_mm_per_prompt: int | None = Field(None, ge=0, le=10_000)
-    """Images that a prompt may hold, for which vLLM measures the vision tower; if null, one."""
+    """Most images that a prompt may hold. vLLM sets memory aside for them when it starts. If null,
+    one."""
     speculative: SpeculativeRequest | None = None
     """Speculative decoding; if null, one token is decoded at a time."""
     disaggregated: DisaggregatedRequest | None = None
-    """Separate replicas for prompts and for decoding, which needs at least two; if null, every
-    replica does both."""
+    """Disaggregated serving, with separate replicas for prompts and for decoding; needs at least
+    two. If null, every replica does both."""
     memory_tiers: Annotated[
         tuple[TierReference, ...],
         Field(max_length=8),
@@ -347,10 +354,10 @@ class ServingRequest(Request):
             json_schema_input_type=Annotated[str, Field(max_length=1_700)] | list[TierReference],
         ),
     ] = ()
-    """Memory beyond the accelerator for whatever does not fit in it: catalog ids (as a list, or as
-    text separated by commas), or objects. With offload alone, host memory."""
+    """Memory outside the accelerator for whatever does not fit in it: catalog ids (as a list, or as
+    text separated by commas), or objects. If only offload is given, this is host memory."""
     offload: OffloadRequest | None = None
-    """What is placed in the first of memory_tiers in any case."""
+    """What is placed in the first of memory_tiers even if the accelerator has room for it."""
 
 
 class PeriodRequest(Request):
@@ -372,14 +379,14 @@ class CostRequest(Request):
     """Rented machine by catalog id or alias; if null, the cheapest one of the region's provider
     that has the accelerator."""
     price_kind: PriceKind = "on-demand"
-    """Which list price is taken: on-demand, spot, or reserved for one or three years."""
+    """Which list price is used: on demand, spot, or reserved for one or three years."""
     usd_per_accelerator_hour: float | None = Field(None, gt=0.0, le=1e6)
     """Rent per accelerator, instead of the list price."""
     purchase_usd_per_accelerator: Figure | None = None
     """Price of an accelerator with its share of the server; if null, the catalog's list price of
     the accelerator, if there is one."""
     amortisation_years: float | None = Field(None, gt=0.0, le=100.0)
-    """Time over which purchased hardware is written off; if null, the typical life of servers."""
+    """Years over which purchased hardware is written off. If null, the typical life of servers."""
     electricity_usd_per_kwh: float | None = Field(None, ge=0.0, le=100.0)
     """Electricity price of the facility [USD/kWh]; if null, what large customers pay in the region,
     where the catalog knows it."""
@@ -397,18 +404,20 @@ class DeploymentRequest(CatalogRequest):
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
     platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])
-    """Machine that the accelerators stand in, which decides power and manufacturing of the host,
-    links and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null,
-    the one that the accelerator usually stands in."""
+    """Machine that holds the accelerators: id or alias in /v1/platforms, or an inline platform. It
+    decides the host's power and manufacturing, the links, and the kind of site. If null, the
+    machine that the accelerator is usually in."""
     power_limit_w: PowerLimit | None = None
-    """Limit of power of each accelerator, above its idle and up to its thermal design power; clocks
+    """Power limit of each accelerator, between its idle power and its thermal design power. Clocks
     fall with it. If null, its thermal design power."""
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
-    """Accelerators of all replicas together; if null, as many as parallelism uses, else 1."""
+    """Number of accelerators of all replicas together. If null, as many as parallelism uses,
+    otherwise 1."""
     parallelism: ParallelismRequest | None = None
-    """If null, what most people run: replicas of as few accelerators as hold the model and its
-    share of the requests, or of more where there would be fewer requests than replicas; tensor
-    parallelism within what fast links join, pipeline stages beyond. Some may be left over."""
+    """If null, the usual layout: replicas with as few accelerators as hold the model and its share
+    of the requests, or with more if there would be fewer requests than replicas; tensor parallelism
+    within the reach of fast links, and pipeline stages beyond. Some accelerators may be left
+    over."""
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     explain: bool = False
@@ -446,7 +455,7 @@ class LatencyInferenceRequest(DeploymentRequest):
     )
 
     network_round_trip_s: NetworkRoundTrip = None
-    """Time of the network between users and the service, there and back; latency.over_network then
-    has the times that users see. Limits and percentiles are those of the service."""
+    """Network round trip between users and the service. latency.over_network then gives the times
+    that users see. Limits and percentiles remain those of the service itself."""
     include: _OfLatency = ()
     fields: FieldPaths = ()

@@ -220,8 +220,8 @@ def check_searched(release: EngineRelease, snapshot: CatalogSnapshot, problems: 
     if engine.experts_on_host:
         problems.add(
             _ENGINE,
-            f"{engine.name} leaves experts to processors of the host, by which searches do not "
-            "tell machines apart; ask for estimates of those that you consider",
+            f"{engine.name} computes experts on the processors of the host, which searches do not "
+            "compare; ask for estimates of the machines that you consider",
         )
 
 

@@ -61,9 +61,9 @@ def test_the_explanation_tells_of_further_beams(packaged_snapshot):
             {"speculative": {"draft_tokens": 4}},
             {},
             "/serving/speculative",
-            "not estimated together with it",
+            "cannot be estimated together",
         ),
-        ({}, {"task": "embed"}, "/workload/beam_width", "nothing is decoded"),
+        ({}, {"task": "embed"}, "/workload/beam_width", "decode no tokens"),
     ],
 )
 def test_what_beam_search_does_not_go_with_is_refused(

@@ -374,7 +374,7 @@ def test_neuron_pads_attention_heads_to_what_its_ranks_divide(packaged_snapshot)
     answer = inference_memory_answer(MemoryInferenceRequest(**body), packaged_snapshot)
     assert answer["deployment"]["total_parameters"] == 8_030_261_248
     [said] = [one for one in answer["warnings"] if one["code"] == "padded_heads"]
-    filled = "fills 32 attention heads up to 48, so that 12 accelerators of 2 cores"
+    filled = "pads 32 attention heads to 48, so that they divide among 12 accelerators of 2 cores"
     assert filled in said["message"]
     token_bytes = 32 * 2 * 24 * 128 * 2 / 12
     assert answer["kv_cache_bytes_per_token"] == pytest.approx(token_bytes)

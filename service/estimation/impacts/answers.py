@@ -21,7 +21,7 @@ class DeploymentEnergyParts(Answer, total=False):
     accelerator_mean_power_w: Interval
     """Per accelerator, averaged over all time."""
     host_power_per_accelerator_w: Interval
-    """Its share of the machine, with what power supplies lose."""
+    """The accelerator's share of the machine's power, including losses of power supplies."""
     memory_tiers_power_per_accelerator_w: IfAny[Interval]
     """Traffic of serving.memory_tiers, part of it_power_w, as far as its energy is known."""
     accelerator_prefill_power_w: Interval

@@ -70,7 +70,7 @@ def supplied(
                 EstimateWarning(
                     "residual_mix_unknown",
                     f"no residual mix is known for {region.id}: its average mix is used for "
-                    "electricity without a contract, which may count plants twice that others have "
+                    "electricity without a contract, which may include plants that others have "
                     "under contract",
                 )
             )
@@ -215,7 +215,7 @@ def _factor_warnings(
         found.append(
             EstimateWarning(
                 "wider_average",
-                f"the grid of {region.id} counts as the average of {grid.entry_id}",
+                f"for the grid of {region.id}, the average of {grid.entry_id} is used",
             )
         )
     found += making_default_warnings(accelerator) if accelerator is not None else []

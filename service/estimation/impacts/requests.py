@@ -213,7 +213,7 @@ class ImpactsRequest(CatalogRequest):
     the one that the accelerator usually stands in. Without an accelerator it decides the site
     alone."""
     power_limit_w: PowerLimit | None = None
-    """Limit of power of each accelerator, above its idle and up to its thermal design power; clocks
+    """Power limit of each accelerator, between its idle power and its thermal design power. Clocks
     fall with it. If null, its thermal design power."""
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
     """Accelerators of all replicas of a deployment; if null, as many as parallelism uses, else 1.

@@ -27,17 +27,18 @@ class MemoryParts(Answer):
 
     weights_bytes: Interval
     kv_cache_bytes: Interval
-    """Caches of the requests in flight, whole pages."""
+    """KV caches of the requests in flight, in whole pages."""
     activations_bytes: Interval
     """Peak of the temporary tensors of an engine step."""
     runtime_bytes: Interval
-    """Driver's context, libraries' buffers, captured graphs, allocator slack."""
+    """The driver's context, buffers of libraries, captured graphs, and slack of the allocator."""
     total_bytes: Interval
-    """All of these, wherever they lie."""
+    """Sum of all parts, in whichever memory they are."""
     capacity_bytes: float
     """Memory of the accelerator."""
     usable_bytes: float
-    """What the engine may fill: memory_utilization_ratio of the capacity, or of what is free."""
+    """Memory that the engine may use: memory_utilization_ratio × the capacity, or × what is
+    free."""
 
 
 @part_of("memory.by_class")
@@ -51,9 +52,9 @@ class MemoryByClass(Answer, total=False):
     graphs_bytes: Interval
     """Part of runtime_bytes for captured graphs."""
     host_bytes: Interval
-    """What the engine keeps in the host's memory for an accelerator."""
+    """Host memory that the engine uses per accelerator."""
     checkpoint_bytes: float
-    """Tensors of the whole model, stored once."""
+    """Size of the whole model's tensors, stored once."""
 
 
 @part_of("memory.by_class")
@@ -63,10 +64,10 @@ class MemoryHeld(Answer, total=False):
     allocated_bytes: Interval
     """Tensors at their peak: weights, caches and activations (max_memory_allocated)."""
     reserved_bytes: Interval
-    """What the allocator takes for tensors and graphs (max_memory_reserved)."""
+    """Memory that the allocator reserves for tensors and graphs (max_memory_reserved)."""
     process_bytes: Interval
-    """What the process takes of the accelerator, as nvidia-smi shows it; of an engine that takes
-    its share when it starts, usable_bytes and what lies beside."""
+    """Memory of the process, as nvidia-smi shows it. For an engine that takes its whole share when
+    it starts, usable_bytes plus what it uses in addition."""
 
 
 class MemoryRoom(Answer):
@@ -80,16 +81,17 @@ class Shortfall(Answer, total=False):
     """What is missing."""
 
     shortfall_bytes: Interval
-    """Missing memory; 0 if it fits, and left out then unless include has memory.by_class."""
+    """Missing memory. If it fits it is 0, and is left out unless include has memory.by_class."""
 
 
 class CacheRoom(Answer):
     """What fits into the caches."""
 
     kv_cache_bytes_per_token: float
-    """For the next token, at the context length of the workload."""
+    """Cache that one more token takes, at the workload's context length."""
     kv_cache_capacity_tokens: Interval | None
-    """Tokens of all sequences of a replica that fit; null where nothing is cached."""
+    """Number of tokens, over all sequences of a replica, whose cache fits; null if nothing is
+    cached."""
     max_concurrency: Interval | None
     """Null if nothing limits it."""
     max_context_tokens: Interval | None
@@ -166,7 +168,7 @@ class Phase(PhaseVerdict, PhaseTimes):
 
 @part_of("latency.breakdown")
 class Median(Answer, total=False):
-    """What half of the requests do not exceed."""
+    """The median over requests."""
 
     p50: Interval
 
@@ -179,14 +181,16 @@ class Percentiles(Median):
 
 
 class Load(Answer):
-    """How a request rate loads the deployment. Above the upper end of
-    saturation_requests_per_s, ttft_s and e2e_s are null."""
+    """How a request rate loads the deployment.
+
+    Above the upper end of saturation_requests_per_s, ttft_s and e2e_s are null.
+    """
 
     utilisation_ratio: float
     """Arrival rate over the rate at saturation."""
     saturated: bool
-    """Whether more arrives than can be served, by the estimate of what can be: the interval of
-    saturation_requests_per_s says how sure that is."""
+    """Whether requests arrive faster than they can be served, by the estimate of what can be: the
+    interval of saturation_requests_per_s says how sure that is."""
     ttft_s: Percentiles | None
     tpot_s: Percentiles | None
     """Null where nothing is generated."""
@@ -203,12 +207,12 @@ class InFlight(Answer):
 
 
 class Burst(Answer):
-    """What requests see that come all at once."""
+    """Times of requests that all arrive at once."""
 
     makespan_s: Interval
     """Time until all of them are answered."""
     waves: float
-    """Times that the slots of a replica are filled."""
+    """How many times the slots of a replica are filled."""
     ttft_s: Percentiles
     tpot_s: Percentiles | None
     """Null where nothing is generated."""
@@ -229,7 +233,7 @@ class LatencyFigures(Answer):
     output_tokens_per_s: Interval | None
     """Of the whole deployment; null where nothing is generated."""
     requests_per_s: Interval
-    """Requests answered per second: sequences, where they are embedded or ranked."""
+    """Requests answered per second; for embedding and ranking, sequences per second."""
     saturation_requests_per_s: Interval
     """Arrival rate above which the queue grows without limit."""
 
@@ -245,13 +249,13 @@ class TaskTime(Answer, total=False):
 
 @part_of("latency.breakdown")
 class LatencyRates(Answer, total=False):
-    """Rates and queues by what they are of."""
+    """Rates per user and accelerator, and queues."""
 
     output_tokens_per_s_per_user: Interval | None
     output_tokens_per_s_per_accelerator: Interval | None
     input_tokens_per_s: Interval
-    """Prompt tokens of answered requests per second, cached ones and what an encoder reads
-    included, of the whole deployment."""
+    """Prompt tokens of answered requests per second, over the whole deployment; includes cached
+    tokens and those that an encoder reads."""
     running_sequences_per_replica: float
     """Mean number of requests that a replica runs at once."""
     waiting_requests: float | None
@@ -281,7 +285,7 @@ class OverNetwork(Answer):
     ttft_s: Interval | None
     e2e_s: Interval | None
     task_s: Interval | None
-    """A round trip more for each call of the task."""
+    """Includes a round trip for each call of the task."""
 
 
 class Latency(LatencyFigures, TaskTime, LatencyRates, LatencyPhases):
@@ -314,11 +318,11 @@ class KeptLimit(Answer):
     """A limit and what an almost idle deployment takes."""
 
     name: str
-    """Field of limits that set it."""
+    """Name of the field in limits."""
     limit_s: float
-    """What it may take."""
+    """The limit itself."""
     idle_s: float
-    """The figure when hardly any requests come: the least that it can be."""
+    """The figure when hardly any requests arrive, which is the lowest possible."""
     kept_when_idle: bool
     """Whether the limit can be kept at all."""
 
@@ -327,9 +331,9 @@ class Goodput(Answer):
     """The highest rate of requests at which all limits are kept."""
 
     requests_per_s: Interval
-    """0 where a limit is missed even by an almost idle deployment."""
+    """0 if even an almost idle deployment misses a limit."""
     saturation_ratio: float
-    """Share of the rate at saturation."""
+    """This rate as a share of the rate at saturation."""
     limited_by: list[str]
     """Limits that a higher rate would miss; empty where the deployment saturates first."""
     reason: str

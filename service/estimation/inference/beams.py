@@ -40,10 +40,13 @@ def resolve_beams(
     if width == 1:
         return ONE_BEAM
     if not generates:
-        problems.add("/workload/beam_width", "nothing is decoded to embed or rank")
+        problems.add("/workload/beam_width", "embedding and ranking decode no tokens; use 1")
     for name in ("speculative", "disaggregated"):
         if getattr(serving, name) is not None:
-            problems.add(f"/serving/{name}", "beam search is not estimated together with it")
+            problems.add(
+                f"/serving/{name}",
+                "cannot be estimated together with beam search; leave one of them out",
+            )
     if engine.beam_caches is None:
         problems.add(
             "/workload/beam_width",

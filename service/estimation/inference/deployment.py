@@ -335,10 +335,10 @@ def _padding_warnings(asked: ModelArchitecture, deployment: Deployment) -> list[
     return [
         EstimateWarning(
             "padded_heads",
-            f"the engine fills {', '.join(map(str, sorted(before)))} attention heads up to "
-            f"{', '.join(map(str, sorted(held)))}, so that {deployment.parallelism.tensor} "
-            f"accelerators{_of_cores(deployment.accelerator)} divide them; the heads added take "
-            "memory and time",
+            f"the engine pads {', '.join(map(str, sorted(before)))} attention heads to "
+            f"{', '.join(map(str, sorted(held)))}, so that they divide among "
+            f"{deployment.parallelism.tensor} accelerators{_of_cores(deployment.accelerator)}; the "
+            "added heads take memory and time",
         )
     ]
 
@@ -359,7 +359,7 @@ def _length_warnings(
     return [
         EstimateWarning(
             "context_beyond_model",
-            f"{tokens:.0f} tokens per sequence exceed the limit of {limit} that the model or the "
-            "settings allow",
+            f"{tokens:.0f} tokens per sequence exceed the limit of {limit} that the model or "
+            "max_model_len sets",
         )
     ]

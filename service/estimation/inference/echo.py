@@ -78,15 +78,15 @@ class Workload(AskedWorkload):
     concurrency: int
     """Requests in flight over all replicas."""
     beam_width: int
-    """Continuations that are decoded of each prompt; 1 without beam search."""
+    """Number of beams for each prompt; 1 without beam search."""
     encoded_tokens: int
-    """Positions that an encoder reads for each request, tokens or frames of audio; 0 without one.
-    The decoder then begins with input_tokens."""
+    """Positions (tokens or frames of audio) that the encoder reads for each request; 0 without an
+    encoder. The decoder then begins with input_tokens."""
     images_per_request: int
     image_tokens: int
     """Tokens of all images of a request, part of input_tokens."""
     audio_tokens: int
-    """Tokens of the audio of a request, likewise."""
+    """Tokens of the audio of a request, part of input_tokens."""
     task_prefill_tokens: float
     """Prompt tokens computed over all calls."""
 
@@ -95,7 +95,7 @@ class Disaggregated(Answer):
     """Pools for prompts and for decoding as they were understood."""
 
     prefill_replicas: NotRequired[IfAny[int]]
-    """Without it, as many as balance both pools."""
+    """If left out, the number that balances both pools."""
     link_bytes_per_s: float
     """Bandwidth of the link between a prefill and a decode replica."""
 
@@ -110,7 +110,7 @@ class Speculative(Answer):
     draft_tokens: int
     """Tokens that are proposed at a time."""
     acceptance_ratio: float
-    """Share of proposed tokens that are accepted, each given that those before it were."""
+    """Probability that a proposed token is accepted if all before it were."""
     tokens_per_check: float
     """Expected: 1 + a + a² + … + a^k."""
 
@@ -121,7 +121,7 @@ class Serving(EngineSettings):
     engine: str
     """The engine by its id."""
     engine_generation: NotRequired[IfAny[str]]
-    """Generation of the engine whose figures apply, by its id in /v1/engines, if it has several."""
+    """Id of the engine's generation in /v1/engines, if it has several."""
     backend: NotRequired[IfAny[Backend]]
     """Interface by which the engine drives the accelerators, if it has a choice."""
     usage_context: UsageContext

@@ -213,7 +213,10 @@ def _as_usual(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         asked.serving.speculative, parallelism or Parallelism(), snapshot, problems
     )
     if asked.arrivals == "at_once" and asked.serving.disaggregated is not None:
-        problems.add("/workload/arrivals", "pools are estimated under requests that keep coming")
+        problems.add(
+            "/workload/arrivals",
+            "disaggregated serving is estimated only for requests that keep arriving; use spread",
+        )
     start = start_settings(
         asked.serving, release, used, accelerator.value, snapshot, asked.arrivals
     )
@@ -271,8 +274,8 @@ def _file_warnings(
         usual = precision.weights.listed_id.upper()
         yield EstimateWarning(
             "usual_file",
-            f"{engine.name} loads models in {usual} unless told otherwise: name a format of "
-            "weights for another",
+            f"{engine.name} loads models in {usual} by default: name another format of weights if "
+            "you use one",
             about="precision.weights",
         )
 
@@ -305,17 +308,17 @@ def _setting_warnings(
     if serving.attention_density_ratio < 1.0:
         yield EstimateWarning(
             "attention_is_sparse",
-            f"attention to {serving.attention_density_ratio:.3g} of the tokens needs a kernel that "
-            f"leaves the others out, which {engine} has for models that were trained so: what it "
-            "costs in quality depends on model and task, and choosing tokens costs time that is "
-            "not counted",
+            f"attending to {serving.attention_density_ratio:.3g} of the tokens needs a kernel that "
+            f"skips the others; {engine} has one only for models that were trained this way. The "
+            "loss of quality depends on model and task, and the time for choosing tokens is not "
+            "counted",
         )
     if serving.limit_mm_per_prompt is None:
         return
     if model.images is None or not held.profiles_images:
         yield EstimateWarning(
             "setting_unused",
-            f"{engine} is not known to set memory aside for the images of such a model: how many "
-            "a prompt may hold changes nothing",
+            f"{engine} is not known to reserve memory for the images of such a model: "
+            "limit_mm_per_prompt changes nothing",
             about="serving.limit_mm_per_prompt",
         )

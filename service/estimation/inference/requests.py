@@ -104,14 +104,14 @@ class PlacedRequest(DeploymentRequest):
     facility: FacilityRequest = FacilityRequest()
     cost: CostRequest = CostRequest()
     network_round_trip_s: NetworkRoundTrip = None
-    """Time of the network between users and the service, there and back; latency.over_network then
-    has the times that users see. Limits and percentiles are those of the service."""
+    """Network round trip between users and the service. latency.over_network then gives the times
+    that users see. Limits and percentiles remain those of the service itself."""
     limits: TimeLimitsRequest | None = Field(
         None, examples=[{"ttft_p99_s": 2.0, "tpot_p99_s": 0.2}]
     )
     """Times to keep: the answer has the goodput, the highest rate of requests that keeps them."""
     compliance: RuleFacts | None = None
-    """Facts about the site, to check them against the rules of the place."""
+    """Facts about the site, which are checked against the rules of the place."""
 
 
 class InferenceRequest(PlacedRequest):

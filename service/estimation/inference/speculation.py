@@ -53,7 +53,7 @@ def resolve_speculation(
         draft = problems.attempt(place, lambda: resolve_model(wanted, snapshot))
         if draft is not None:
             if not draft.value.generates or draft.value.encoder is not None:
-                problems.add(place, f"{draft.id} has an encoder and drafts nothing")
+                problems.add(place, f"{draft.id} has an encoder and cannot draft")
             check_division(draft.value, parallelism, place, problems)
     acceptance, log_sigma = asked.acceptance_ratio, 0.0
     warnings: list[EstimateWarning] = []

@@ -35,12 +35,12 @@ def resolve_task(
                 f"{model.model_type} is an encoder: it can embed and rerank, not generate",
             )
         elif model.encoder is not None:
-            _refuse_decoding(serving, "models with an encoder are not served so", problems)
+            _refuse_decoding(serving, "cannot be estimated for models with an encoder", problems)
         return model
     if model.encoder is not None:
         problems.add("/workload/task", f"{model.model_type} models generate; they do not {task}")
         return model
-    _refuse_decoding(serving, f"nothing is decoded to {task}", problems)
+    _refuse_decoding(serving, f"no tokens are decoded to {task}", problems)
     return for_task(model, task)
 
 
@@ -68,7 +68,7 @@ def task_workload(
     if audio_s is not None and (hears is None or hears.window_s is None):
         problems.add(
             "/workload/audio_s",
-            f"{model.model_type} models read no audio, or none in a way that is known here",
+            f"{model.model_type} models read no audio, or the way they do is not known here",
         )
     elif audio_s is not None and hears is not None and audio_s > (hears.window_s or 0.0):
         problems.add(
@@ -145,10 +145,10 @@ def _with_images(
         apart = model.images is not None and model.images.cross_attended
         problems.add(
             "/workload/images_per_request",
-            "this model looks at images in layers of their own, whose time is not computed: leave "
-            "them out for what text alone takes"
+            "this model reads images in separate cross-attention layers, whose time is not "
+            "computed; leave images out to estimate text alone"
             if apart
-            else f"{model.model_type} models read no images, or none in a way that is known here",
+            else f"{model.model_type} models read no images, or the way they do is not known here",
         )
         return workload
     image = image_view(grid, asked.image_width_px, asked.image_height_px)

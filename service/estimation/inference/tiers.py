@@ -110,7 +110,7 @@ def _host_memory(
     tiers = MemoryTiers((memory,), _offload(serving, engine), processors)
     capacity = EstimateWarning(
         "tier_capacity_unknown",
-        f"how much {_HOST_MEMORY} holds is not fixed: it is assumed to be enough",
+        f"no capacity of {_HOST_MEMORY} is stated: it is assumed to be enough",
     )
     return ResolvedTiers(tiers, (), (_experts_warning(accelerator, memory), capacity))
 
@@ -127,8 +127,8 @@ def _processors(
     if platform.host_matrix_flops_per_s is None or memory_bytes_per_s is None:
         problems.add(
             "/platform",
-            f"processors of the host compute the experts, whose speed is not known of "
-            f"{platform.name}: give a platform that states host_matrix_flops_per_s and "
+            f"the processors of the host compute the experts, but the speed of those of "
+            f"{platform.name} is not known: give a platform with host_matrix_flops_per_s and "
             "host_memory_bandwidth_bytes_per_s",
         )
         return None
@@ -265,8 +265,8 @@ def _unknown_figures(
     if tier.link_bytes_per_s is None and host_link_bytes_per_s(accelerator) is None:
         yield EstimateWarning(
             "host_link_unknown",
-            f"the link between {accelerator.name} and its host is unpublished: {entry.value.name} "
-            "is taken to arrive at its own bandwidth",
+            f"no bandwidth is published for the link between {accelerator.name} and its host: "
+            f"{entry.value.name} is assumed to be read at its own bandwidth",
         )
     usual = entry.value.usual_capacity_bytes
     taken = None if usual is None or wanted.capacity_bytes is not None else usual * wanted.units
@@ -279,7 +279,7 @@ def _unknown_figures(
     elif tier.capacity_bytes == inf:
         yield EstimateWarning(
             "tier_capacity_unknown",
-            f"how much {tier.id} holds is not fixed: it is assumed to be enough",
+            f"no capacity of {tier.id} is stated: it is assumed to be enough",
         )
 
 
@@ -351,8 +351,8 @@ def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
         said.append(
             EstimateWarning(
                 "tiers_too_small",
-                f"{missing:.1f} GB per accelerator have no room in the memory outside it, either: "
-                "speed is given as if there were room for everything",
+                f"the memory outside the accelerators is also too small, by {missing:.1f} GB per "
+                "accelerator: speed is given as if everything fitted",
             )
         )
     elif tiers.slowdown_ratio.value > _MUCH_SLOWER_RATIO:
@@ -360,8 +360,7 @@ def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
             EstimateWarning(
                 "tiers_slow_steps",
                 "reading from memory outside the accelerator makes memory-bound steps "
-                f"{tiers.slowdown_ratio.value:.1f} times as long: space there is cheap, traffic is "
-                "not",
+                f"{tiers.slowdown_ratio.value:.1f} times as long",
             )
         )
     return said

@@ -109,7 +109,7 @@ def unit_of(request: PlacedRequest, snapshot: CatalogSnapshot, pointer: str) -> 
         stated = getattr(request, part) if part else request
         if name in stated.model_fields_set and getattr(stated, name) is not None:
             where = f"{pointer}/{part}/{name}" if part else f"{pointer}/{name}"
-            problems.add(where, "leave it out: the plan says how much each copy has to do")
+            problems.add(where, "leave it out: the load of each copy follows from the plan")
     for name in ("catalog_revision", "as_of"):
         if getattr(request, name) is not None:
             problems.add(f"{pointer}/{name}", f"the whole answer is from one {name}; move it")

@@ -321,6 +321,6 @@ def _vocabularies(run: Run, teacher: Deployment) -> list[EstimateWarning]:
         EstimateWarning(
             "vocabularies_differ",
             f"the student's vocabulary has {own} tokens and the teacher's {other}: their logits "
-            "can be compared only if one of them is the other filled up",
+            "can be compared only if one vocabulary is the other with padding",
         )
     ]

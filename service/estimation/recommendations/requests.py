@@ -111,7 +111,8 @@ class SearchedWorkload(Request):
     context_growth_tokens: int = Field(0, ge=0, le=1_000_000)
     """Tokens that each call of a task adds to the prompt."""
     context_kept_cached: bool = False
-    """Whether caches of earlier calls are kept, so that only new tokens are computed."""
+    """Whether the KV cache of earlier calls of a task is kept, so that only new tokens are
+    computed."""
 
     @field_validator("output_tokens")
     @classmethod

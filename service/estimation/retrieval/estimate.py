@@ -215,9 +215,9 @@ def _searched(
         warnings.append(
             EstimateWarning(
                 "graph_walk_assumed",
-                f"a search is taken to look at {looked_at:.0f} vectors, the logarithm of their "
-                "number times twice the links; how many it takes depends on the recall that is "
-                "wanted",
+                f"a search is assumed to visit {looked_at:.0f} vectors, which is twice the links "
+                "times the logarithm of the number of vectors; the real number depends on the "
+                "recall that you need",
             )
         )
     size = float(vectors_bytes(looked_at, asked.dimensions, asked.bytes_per_element))

@@ -252,5 +252,5 @@ def _warnings(parts: Mapping[SocialPartName, _Indicator]) -> Iterator[EstimateWa
         yield EstimateWarning(
             "parts_unknown",
             f"nothing is known about {', '.join(name.replace('_', ' ') for name in unknown)}: the "
-            "interval lets them be nothing or everything",
+            "interval covers every value that they may have",
         )

@@ -28,13 +28,14 @@ class TrainingParts(Answer):
     gradients_bytes: Interval
     optimizer_bytes: Interval
     activations_bytes: Interval
-    """Activations stored until the backward pass, and the working set of the backward pass of a
-    layer, beyond the room that gradients take over when these are gone."""
+    """Activations stored for the backward pass, and the working set of one layer's backward pass;
+    without the part whose memory gradients use later."""
     logits_bytes: Interval
-    """Logits and their gradients, on the last stage, beyond the room that gradients take over."""
+    """Logits and their gradients, on the last stage; without the part whose memory gradients use
+    later."""
     runtime_bytes: Interval
-    """Context, collectives, gathered parameters and message buffers, temporary tensors of the
-    optimizer step, fragmentation."""
+    """The driver's context, buffers of collectives and messages, gathered parameters, temporary
+    tensors of the optimizer step, and fragmentation."""
     total_bytes: Interval
 
 
@@ -55,8 +56,8 @@ class RuntimeParts(Answer, total=False):
     """What the runtime memory is made of, and memory as frameworks show it."""
 
     stored_activations_bytes: float
-    """All activations kept until the backward pass, as the rules of the literature count them;
-    activations_bytes has what of them, and of the working set, needs room of its own."""
+    """All activations kept for the backward pass, as formulas in the literature count them.
+    activations_bytes is the part of these and of the working set that needs memory of its own."""
     libraries_bytes: Interval
     """Part of runtime_bytes for context and collectives."""
     communication_bytes: Interval
@@ -64,20 +65,20 @@ class RuntimeParts(Answer, total=False):
     update_bytes: Interval
     """Part of runtime_bytes used only by the optimizer step."""
     reserved_bytes: Interval
-    """What the framework's allocator holds, as torch.cuda.max_memory_reserved says: the total
-    without libraries, and without paged states."""
+    """Memory that the framework's allocator holds, as in torch.cuda.max_memory_reserved: the total
+    without libraries and paged states."""
     allocated_bytes: Interval
-    """What tensors take of it at the peak, as torch.cuda.max_memory_allocated says."""
+    """Peak memory of tensors, as in torch.cuda.max_memory_allocated."""
 
 
 class MemoryVerdict(FitCertainty):
     """Whether it fits, and by how much."""
 
     fits: bool
-    """Whether the central estimate fits, and the host has room for what is kept there."""
+    """Whether the central estimate fits, and host memory suffices for what is kept there."""
     headroom_bytes: Interval
-    """Memory, without what memory_reserve_ratio keeps free, minus the total; negative if it does
-    not fit."""
+    """Memory left after the total and what memory_reserve_ratio keeps free; negative if it does not
+    fit."""
     shortfall_bytes: Interval
     """Missing memory; 0 if it fits."""
 
@@ -102,11 +103,11 @@ class TrainingMemory(TrainingParts, RuntimeParts, MemoryVerdict, TrainingStages,
     tier_bytes: Interval
     """Memory used per accelerator in offload.memory_tier."""
     max_micro_batch_size: Interval
-    """Largest micro_batch_size that fits on every stage, everything else unchanged."""
+    """Largest micro_batch_size that fits on every stage if nothing else changes."""
     trained_parameters: int
     """Parameters that the optimizer updates."""
     fullest_stage: int
-    """Its number, counted from 0."""
+    """Number of the stage that needs the most memory, counted from 0."""
 
 
 class MemoryTrainingAnswer(TrainingMemory, Repeatable):
@@ -121,9 +122,10 @@ class StepParts(Answer):
     matrix_products_s: float
     """Forward, backward and recomputed products."""
     attention_s: float
-    """Scores of attention and what is summed by them, forward and backward."""
+    """Attention scores and the weighted sums of values, forward and backward."""
     elementwise_s: float
-    """Norms, activations, sums, casts, losses: everything bound by memory traffic."""
+    """Normalisation, activations, sums, casts and losses: everything else that is bound by memory
+    traffic."""
     exposed_model_messages_s: float
     """Tensor, expert, context and pipeline messages that computation does not hide."""
     exposed_data_messages_s: float
@@ -138,18 +140,18 @@ class StepParts(Answer):
     overhead_s: float
     """Waiting for kernel launches, and routing tokens to experts."""
     own_correction_s: NotRequired[float]
-    """What own measurements or a given mfu_ratio add, or take away where negative."""
+    """Time added (or, if negative, removed) by your own measurements or a given mfu_ratio."""
 
 
 class Operations(Answer):
-    """Floating-point operations per token, by count of operators and by rule of thumb."""
+    """Floating-point operations per token, counted by operator and by the rule of thumb."""
 
     model_flops_per_token: float
-    """Operators without recomputation."""
+    """Counted by operator, without recomputation."""
     hardware_flops_per_token: float
-    """Operators with recomputation."""
+    """Counted by operator, with recomputation."""
     six_nd_flops_per_token: float
-    """Six per active parameter."""
+    """Six operations per active parameter."""
     model_over_six_nd_ratio: float
     """Count of operators over the rule of thumb."""
 
@@ -158,7 +160,7 @@ class TrainingRun(Answer):
     """The whole run, with failures and restarts."""
 
     tokens: float
-    """Filling included."""
+    """Tokens of the run, including padding."""
     steps: float
     """Optimizer steps of the run."""
     days: Interval | None
@@ -167,7 +169,7 @@ class TrainingRun(Answer):
     """Without failures and checkpoints."""
     accelerator_hours: Interval | None
     goodput_ratio: Interval
-    """Useful time over total time: what failures leave, less other losses."""
+    """Useful time over total time, after failures and other losses."""
     failures_goodput_ratio: Interval
     """Useful time over total time with failures alone."""
     other_losses_ratio: Interval
@@ -185,7 +187,7 @@ class StepBreakdown(Answer, total=False):
 
     parts: StepParts
     recompute_s: float
-    """Part of the computation that is done twice."""
+    """Time of recomputation."""
     exposed_expert_communication_s: float
     """Part of exposed_communication_s to and from experts on other accelerators."""
     hidden_communication_s: float
@@ -193,7 +195,7 @@ class StepBreakdown(Answer, total=False):
     offload_stall_ratio: float
     """Share of the step."""
     offload_step_factor_ratio: float
-    """Step time with offloading over the step time without, 1 or more."""
+    """Time of a step with offloading divided by its time without; at least 1."""
     operations: Operations
 
 
@@ -202,24 +204,24 @@ class TrainingSpeed(StepBreakdown):
 
     step_s: Interval
     tokens_per_step: float
-    """Tokens of all data-parallel ranks in an optimizer step, filling included."""
+    """Tokens of all data-parallel ranks in one optimizer step, including padding."""
     global_batch_sequences: float
-    """Sequences of all data-parallel ranks in an optimizer step."""
+    """Sequences of all data-parallel ranks in one optimizer step."""
     global_batch_tokens: float
-    """The same as tokens_per_step, by the name that trainers give it."""
+    """The same as tokens_per_step, by the name that trainers use."""
     tokens_per_s: Interval
     tokens_per_s_per_accelerator: Interval
     useful_tokens_ratio: float
-    """Share of these tokens that are no filling of shorter sequences, nor stand for waiting for
-    ranks with longer ones; 1 without sequence_lengths."""
+    """Share of these tokens that is neither padding nor waiting for ranks with longer sequences; 1
+    without sequence_lengths."""
     mfu_ratio: Interval
-    """Operators without recomputation over dense peak."""
+    """Model FLOPs utilisation: operations without recomputation, relative to the dense peak."""
     hfu_ratio: Interval
-    """Operators with recomputation over dense peak."""
+    """Hardware FLOPs utilisation: operations with recomputation, relative to the dense peak."""
     model_tflops_per_accelerator: Interval
-    """Achieved TFLOP/s of an accelerator, recomputation and masked pairs of tokens left out."""
+    """Achieved TFLOP/s per accelerator, without recomputation and masked pairs of tokens."""
     hardware_tflops_per_accelerator: Interval
-    """Achieved TFLOP/s of an accelerator, with everything that it computes."""
+    """Achieved TFLOP/s per accelerator, counting everything that it computes."""
     bottleneck: Literal[
         "compute", "memory_bandwidth", "interconnect", "pipeline", "offload", "overhead"
     ]
@@ -252,7 +254,7 @@ class TrainingEnergyParts(Answer, total=False):
 
     accelerator_idle_power_w: Interval
     host_power_per_accelerator_w: Interval
-    """Its share of the machine, with what power supplies lose."""
+    """The accelerator's share of the machine's power, including losses of power supplies."""
     memory_utilisation_ratio: float
     compute_utilisation_ratio: float
 
@@ -263,7 +265,7 @@ class TrainingEnergy(TrainingEnergyParts):
     accelerator_power_w: Interval
     """Per accelerator, averaged over a step."""
     it_power_w: Interval
-    """Of all accelerators with their hosts, at the socket."""
+    """Power of all accelerators and their hosts, at the wall socket."""
     it_energy_per_step_kwh: Interval
     it_energy_per_1k_tokens_wh: Interval
     it_energy_run_kwh: NotRequired[IfAny[Interval]]

@@ -38,12 +38,12 @@ def check_settings(
     if asked.sequence_lengths is not None and asked.packed_document_tokens is not None:
         problems.add(
             "/training/sequence_lengths",
-            "sequences are either filled up or packed; leave out packed_document_tokens",
+            "sequences are either padded or packed; leave out packed_document_tokens",
         )
     if asked.expert_machines is not None and asked.expert_dispatch != "per-machine":
         problems.add(
             "/training/expert_machines",
-            "an all-to-all sends a copy to each expert, wherever it is; use expert_dispatch "
+            "expert_dispatch all-to-all sends a copy to each expert, wherever it is; use "
             "per-machine",
         )
     if asked.checkpoint_every > architecture.layer_count:

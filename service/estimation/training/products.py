@@ -37,7 +37,7 @@ def check_products(
     if wanted < _HALF_BITS and OPERAND_BITS[used] > wanted:
         problems.add(
             f"/precision/{asked}",
-            f"{accelerator.id} multiplies no {computed.id} operands, but "
+            f"{accelerator.id} cannot multiply {computed.id} operands, but "
             f"{', '.join(sorted(accelerator.peak_flops_per_s))}; use bf16, or another accelerator",
         )
         return
@@ -45,7 +45,7 @@ def check_products(
     if settings.attention == "flash-fp8" and OPERAND_BITS[attention] > _BYTE_BITS:
         problems.add(
             "/training/attention",
-            f"{accelerator.id} multiplies no fp8 operands; use flash, or another accelerator",
+            f"{accelerator.id} cannot multiply fp8 operands; use flash, or another accelerator",
         )
     recipe = settings.fp8_recipe
     if recipe is None:
@@ -53,13 +53,13 @@ def check_products(
     if wanted != _BYTE_BITS or computed.id != "fp8":
         problems.add(
             "/training/fp8_recipe",
-            f"products run in {computed.id}, which no scaling of 8-bit floats applies to; use "
+            f"products run in {computed.id}, so no recipe for 8-bit floats applies; use "
             "precision.activations fp8, or leave fp8_recipe out",
         )
     elif recipe == "mxfp8" and not scales_blocks(accelerator):
         problems.add(
             "/training/fp8_recipe",
-            f"{accelerator.id} has no matrix units that scale blocks of 32; use delayed, "
+            f"{accelerator.id} has no matrix units for blocks of 32 elements; use delayed, "
             "tensorwise or blockwise, or another accelerator",
         )
 

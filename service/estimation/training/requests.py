@@ -124,8 +124,8 @@ class TrainingOffloadRequest(Request):
     """What is offloaded from the accelerator."""
 
     optimizer: Literal["none", "cpu", "nvme", "tier"] = "none"
-    """Where optimizer states are kept, with gradients in host memory if zero_stage is 2 or 3; none
-    keeps them on the accelerator, tier in memory_tier."""
+    """Where optimizer states are kept: none means on the accelerator, tier means in memory_tier.
+    With zero_stage 2 or 3, gradients are then kept in host memory as well."""
     parameters: Literal["none", "cpu", "nvme", "tier"] = "none"
     """Where weights are kept; none keeps them on the accelerator. DeepSpeed offloads them only with
     zero_stage 3."""
@@ -134,12 +134,12 @@ class TrainingOffloadRequest(Request):
     If null, as the framework does: cpu for Unsloth where whole layers are recomputed, none for
     others."""
     memory_tier: TierReference | None = Field(None, examples=["cxl-2.0-ddr5-direct"])
-    """What tier means: a memory tier of the catalog, such as memory behind CXL, by id or with how
-    many units there are and how many accelerators share them. If memory is short, plans use it,
-    too."""
+    """The memory that tier refers to, such as memory behind CXL: the id of a memory tier in the
+    catalog, or an object with its number of units and how many accelerators share them. Plans also
+    use it if memory is short."""
     host_memory_bytes: float | None = Field(None, ge=0.0, le=1e15)
-    """Host memory available for each accelerator; a run that keeps more there does not fit. If
-    null, any amount is there, and plans may use 256 GB, an eighth of a typical server's."""
+    """Host memory available per accelerator; a run that needs more does not fit. If null, it is
+    unlimited, but plans use at most 256 GB, an eighth of a typical server's."""
 
 
 class FailuresRequest(Request):
@@ -151,141 +151,144 @@ class FailuresRequest(Request):
     checkpoint_interval_s: float | None = Field(None, ge=1.0, le=1e9)
     """Useful time between two checkpoints; if null, the optimal one."""
     checkpoint_write_s: float | None = Field(None, ge=0.0, le=1e6)
-    """How long training pauses to write a checkpoint."""
+    """Time for which training pauses to write a checkpoint."""
     restart_s: float | None = Field(None, ge=0.0, le=1e6)
-    """From a failure to the next step."""
+    """Time from a failure to the next step."""
     other_losses_ratio: float | None = Field(None, ge=0.0, le=0.95)
     """Share of the time between failures that is not spent on steps: evaluations, waiting for data,
-    checks, accelerators that are slow or missing; if null, what published runs lost to that."""
+    checks, slow or missing accelerators. If null, what published runs lost."""
 
 
 class TrainingSettingsRequest(Request):
     """How the model is trained."""
 
     method: Literal["full", "lora", "qlora"] = "full"
-    """All weights, adapters, or adapters on a quantised base."""
+    """What is trained: all weights (full), adapters (lora), or adapters on a quantised base model
+    (qlora)."""
     lora_rank: int = Field(16, ge=1, le=8192)
-    """Rank of adapters that have one."""
+    """Rank of LoRA adapters and others that have one."""
     lora_targets: TensorNames | None = Field(None, examples=[ALL_LINEAR])
-    """all-linear, or names of the matrices that get an adapter, such as q_proj,v_proj (or a list of
-    them). If null, those that people who use the framework adapt: queries and values for LitGPT,
-    all linear ones for most others."""
+    """Matrices that get an adapter: all-linear, or names such as q_proj,v_proj (or a list of them).
+    If null, the framework's usual choice: queries and values for LitGPT, all linear layers for most
+    others."""
     trained_tensors: TensorNames = ()
-    """Names of tensors that are trained in full beside the adapters, such as lm_head."""
+    """Names of tensors that are fully trained in addition to the adapters, such as lm_head."""
     adapter: Adapter = "lora"
-    """What is trained beside frozen weights with methods lora and qlora. dora, adalora, vera, ia3
-    and boft hang on lora_targets, too; lora-fa trains only the second matrix of each adapter,
-    prompt and prefix train virtual_tokens, norms the weights of norms."""
+    """Kind of adapter for methods lora and qlora. dora, adalora, vera, ia3 and boft also apply to
+    lora_targets. lora-fa trains only the second matrix of each adapter. prompt and prefix train
+    virtual_tokens. norms trains the weights of normalisation layers."""
     adapter_dtype: Dtype | None = None
-    """Format that adapters are held in; if null, as the framework does: fp32 with zero_stage 0 in
-    Transformers since May 2024, with a quantised base in any release, and in what is built on it;
-    elsewhere that of activations, in at least 16 bit."""
+    """Format of the adapters. If null, as in the framework: fp32 with zero_stage 0 in Transformers
+    since May 2024 (with a quantised base in any release) and in frameworks built on it; otherwise
+    the format of activations, with at least 16 bits."""
     adapter_dropout: bool | None = None
-    """Whether the input of adapters of low rank has dropout, which keeps a copy of it for each
-    matrix, and masks. If null, as the framework does: it has for LitGPT, none for others."""
+    """Whether low-rank adapters have dropout on their input. It keeps a copy of the input and a
+    mask for each matrix. If null, as in the framework: true for LitGPT, false for others."""
     virtual_tokens: int = Field(20, ge=1, le=1_000_000)
-    """Tokens that prompt tuning puts in front of each sequence, or keys and values that prefix
-    tuning puts in front of those of each layer."""
+    """Number of trained tokens that prompt tuning puts in front of each sequence, or of trained
+    keys and values that prefix tuning puts in front of those of each layer."""
     boft_block_size: int = Field(4, ge=2, le=65_536)
-    """Inputs that a block of BOFT rotates together; divides the inputs of every target."""
+    """Number of inputs that a block of BOFT rotates together. Must divide the inputs of every
+    target."""
     boft_factors: int = Field(1, ge=1, le=32)
-    """Factors of the rotation of BOFT."""
+    """Number of butterfly factors of BOFT."""
     optimizer: OptimizerName = "adamw"
-    """Decides how many bytes of state each trained weight has. 8bit keeps states in 8 bits, paged
-    moves those that do not fit to host memory; galore and apollo keep moments of rank
-    optimizer_rank for matrices inside the layers."""
+    """Optimizer, which decides the bytes of state per trained weight. 8bit keeps states in 8 bits.
+    paged moves states that do not fit to host memory. galore and apollo keep moments of rank
+    optimizer_rank for the matrices of layers."""
     optimizer_rank: int = Field(128, ge=1, le=65_536)
     """Rank of the moments of galore and apollo; apollo-mini has rank 1."""
     optimizer_in_backward: bool = False
-    """Update each weight as soon as its gradient is there, so that gradients are never all held;
-    needs gradient_accumulation_steps 1 and optimizer states on the accelerator."""
+    """Update each weight as soon as its gradient is computed, so that not all gradients are held at
+    once. Needs gradient_accumulation_steps 1 and optimizer states on the accelerator."""
     optimizer_state_dtype: Dtype | None = None
-    """Format of the states of optimizers that are not 8-bit; if null, as the framework does: fp32,
-    but where optimizers of PyTorch keep no 32-bit copy of what they train, the format of that."""
+    """Format of optimizer states, except for 8-bit optimizers. If null, as in the framework:
+    usually fp32; optimizers of PyTorch without a 32-bit copy of the weights use the format of the
+    weights."""
     master_weights: bool | None = None
-    """Keep a 32-bit copy of trained weights that have fewer bits; if null, as the framework does:
-    torchtune and LitGPT keep none, nor do Transformers and what is built on it of adapters with
-    zero_stage 0. Others do, except with galore and apollo, which are made to train weights of 16
-    bit as they are."""
+    """Whether a 32-bit copy of trained weights is kept if they have fewer bits. If null, as in the
+    framework: torchtune and LitGPT keep none; Transformers and frameworks built on it keep none of
+    adapters with zero_stage 0; with galore and apollo there is none; all others keep one."""
     gradient_dtype: Dtype | None = None
-    """Format in which gradients are kept and exchanged; if null, that of the framework: fp32 for
-    Megatron-LM, Megatron Bridge, NeMo and torchtitan; elsewhere that of adapters, fp32 for weights
-    in fp32, and bf16 for others."""
+    """Format in which gradients are kept and exchanged. If null, as in the framework: fp32 for
+    Megatron-LM, Megatron Bridge, NeMo and torchtitan; otherwise the adapters' format, fp32 for
+    weights in fp32, and bf16 for other weights."""
     gradient_sum_dtype: Literal["none", "fp32"] | None = None
-    """Format of a second copy of gradients in which those of micro-batches are summed; none sums
-    them in gradient_dtype. If null, as the framework does: fp32 in Megatron-DeepSpeed with weights
-    in bf16 and zero_stage 0 or 1, none elsewhere."""
+    """Format of a second copy of the gradients, in which micro-batches are summed; with none, they
+    are summed in gradient_dtype. If null, as in the framework: fp32 in Megatron-DeepSpeed with
+    weights in bf16 and zero_stage 0 or 1, none elsewhere."""
     prediction_layers: int | None = Field(None, ge=0, le=MOST_PREDICTION_LAYERS)
-    """Layers trained to predict tokens further ahead than the next (multi-token prediction), with
-    method full: each is a projection, a layer like the model's last, and one more pass of the
-    output matrix with its loss. If null, those that the model states where the framework trains
-    them unless told otherwise (Megatron Bridge, NeMo), else none."""
+    """Number of layers for multi-token prediction that are trained, with method full. Each is a
+    projection, a layer like the model's last one, and one more pass through the output matrix with
+    its loss. If null, the model's own number in frameworks that train them by default (Megatron
+    Bridge, NeMo), otherwise none."""
     micro_batch_size: int | None = Field(None, ge=1, le=65_536)
-    """Sequences that a data-parallel rank computes at once. If null, one in a pipeline, and else as
-    many as people take who use the framework: 8 for Transformers and PEFT, 12 for MaxText, 2 for
-    torchtune, LLaMA-Factory, Unsloth and FMS FSDP, as many as make 8,192 tokens for Megatron-LM and
-    what is built on it, and 16,384 for most others. If these do not fit, it is the largest power of
-    two that does. The answer repeats what was taken."""
+    """Number of sequences that a data-parallel rank computes at once. If null, one in a pipeline;
+    otherwise what people usually take with the framework: 8 for Transformers and PEFT, 12 for
+    MaxText, 2 for torchtune, LLaMA-Factory, Unsloth and FMS FSDP, as many as make 8,192 tokens for
+    Megatron-LM and frameworks built on it, and 16,384 tokens for most others. If that does not fit,
+    the largest power of two that does. The answer repeats what was taken."""
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
-    """Micro-batches of one optimizer step; with a pipeline, those that pass through it. A step
-    takes micro_batch_size sequences for each of them and each data-parallel rank, so that whoever
-    knows its sequences alone gives micro_batch_size as well."""
+    """Number of micro-batches per optimizer step. With a pipeline, these are the micro-batches that
+    pass through it. Each step takes micro_batch_size sequences per micro-batch and data-parallel
+    rank: if you only know the global batch, set micro_batch_size too."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
     """Tokens per sequence."""
     sequence_lengths: LengthsRequest | None = None
-    """How lengths differ of sequences that are not packed but filled up to the longest of their
-    micro-batch, and cut to sequence_length, for which memory is provided. training.tokens then are
-    those without filling. If null, all sequences are full."""
+    """Distribution of lengths, for sequences that are padded to the longest of their micro-batch
+    instead of being packed. Longer ones are cut to sequence_length, for which memory is needed.
+    training.tokens then does not count padding. If null, all sequences are full."""
     packed_document_tokens: float | None = Field(None, ge=1.0, le=1e8)
-    """Length of the documents packed into a sequence, of which each attends only within itself:
-    the mean over tokens, to which long documents count by their length. If null, tokens attend
-    within the whole sequence."""
+    """Length of the documents that are packed into a sequence and attend only within themselves:
+    the mean over tokens, so that long documents count by their length. If null, tokens attend to
+    the whole sequence."""
     activation_checkpointing: Checkpointing | None = None
-    """none, selective, which recomputes attention scores, selective-operators, which recomputes
-    also every other matrix product, or full for whole layers. If null, as the framework does:
-    selective-operators for torchtitan, full for MaxText, LLaMA-Factory, Unsloth, PEFT and TRL, and
-    for Transformers with method qlora, none for others."""
+    """What is recomputed in the backward pass: none; selective (attention scores);
+    selective-operators (also every second matrix product); or full (whole layers). If null, as in
+    the framework: selective-operators for torchtitan; full for MaxText, LLaMA-Factory, Unsloth,
+    PEFT and TRL, and for Transformers with method qlora; none for others; if the run does not fit
+    by that, nor with a higher zero_stage, full."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
-    """Layers of a recomputed block, with full checkpointing."""
+    """Number of layers that are recomputed together, with activation_checkpointing full."""
     attention: AttentionKernel | None = None
-    """Attention kernel: eager stores the attention scores, flash does not; flash-fp8 multiplies in
-    8 bit, forward and backward, as Transformer Engine does with fp8_dpa. If null, as the framework
-    does: eager in Megatron of before sequence parallelism, and for models that cap scores (Gemma 2)
-    in LitGPT, Transformers and what is built on it; flash elsewhere."""
+    """Attention kernel: eager stores the attention scores, flash does not, and flash-fp8 also
+    multiplies in 8 bits, as Transformer Engine does with fp8_dpa. If null, as in the framework:
+    eager in Megatron before it had sequence parallelism, and for models that cap scores (Gemma 2)
+    in LitGPT, Transformers and frameworks built on it; flash elsewhere."""
     fused_kernels: bool | None = None
-    """Whether norms and gated activations are fused, by a compiler or by hand; if null, as the
-    framework does unless told otherwise: not in Transformers, PEFT, Axolotl, LLaMA-Factory, LitGPT,
-    torchtune and torchtitan."""
+    """Whether normalisation and gated activations are fused, by a compiler or by hand. If null, as
+    in the framework by default: false in Transformers, PEFT, Axolotl, LLaMA-Factory, LitGPT,
+    torchtune and torchtitan, true in others."""
     dropout: bool | None = None
-    """Whether there is dropout, which stores its masks: where the model's configuration has it, or
-    of attention's weights and of both results of a layer if it has none. If null, as the framework
-    does: what the configuration says, but none in torchtitan, torchtune, LitGPT, MaxText, FMS-FSDP,
-    llm.c and LLM.Q."""
+    """Whether there is dropout, which stores its masks. It is where the model's configuration has
+    it; if that has none, on attention weights and on both outputs of a layer. If null, as in the
+    framework: what the configuration says, but none in torchtitan, torchtune, LitGPT, MaxText,
+    FMS-FSDP, llm.c and LLM.Q."""
     cross_entropy: CrossEntropy | None = None
-    """plain keeps logits in 32 bit, half-precision computes the whole loss in 16 bit, compiled
-    keeps logits and their gradients in 16 bit, chunked logits in 16 bit and a part of them in
-    32 bit, fused only such a part. If null, as the framework does: chunked for torchtune and LLM.Q,
-    fused for Unsloth, plain for others."""
+    """How the loss is computed: plain keeps logits in 32 bits; half-precision computes the whole
+    loss in 16 bits; compiled keeps logits and their gradients in 16 bits; chunked keeps logits in
+    16 bits and one chunk in 32; fused keeps only one chunk. If null, as in the framework: chunked
+    for torchtune and LLM.Q, fused for Unsloth, plain for others."""
     cross_entropy_chunk_tokens: int = Field(1024, ge=1, le=100_000_000)
-    """Tokens of such a part."""
+    """Number of tokens in a chunk, with cross_entropy chunked or fused."""
     sequence_parallel: bool = True
-    """Divide norms and residuals among tensor-parallel ranks, which tensor parallelism alone
-    repeats."""
+    """Whether norms and residuals are divided over tensor-parallel ranks. Tensor parallelism alone
+    repeats them on each."""
     fp8_recipe: Fp8Recipe | None = None
-    """How operands are scaled where products run in 8 bit: delayed by the largest values of earlier
-    steps, tensorwise by those of the tensor, rowwise by those of each row, blockwise by those of
-    each block (DeepSeek-V3), mxfp8 by powers of two for each 32 elements. If null, what is typical
-    of the framework."""
+    """How operands are scaled if products run in 8 bits: delayed (by the largest values of earlier
+    steps), tensorwise (of the tensor), rowwise (of each row), blockwise (of each block, as in
+    DeepSeek-V3), or mxfp8 (by a power of two for every 32 elements). If null, the framework's usual
+    recipe."""
     expert_dispatch: ExpertDispatch = "all-to-all"
-    """How tokens reach experts on other accelerators: all-to-all sends a copy to each of a token's
-    experts, per-machine one to each machine (DeepEP, flex dispatcher of Megatron)."""
+    """How tokens reach experts on other accelerators: all-to-all sends one copy to each of a
+    token's experts, per-machine only one to each machine (DeepEP, Megatron's flex dispatcher)."""
     expert_machines: int | None = Field(None, ge=1, le=100_000)
-    """Machines that the experts of a token are on at most (node-limited routing, 4 for
-    DeepSeek-V3), with expert_dispatch per-machine; if null, there is no limit."""
+    """Most machines that the experts of one token may be on (node-limited routing; 4 for
+    DeepSeek-V3), with expert_dispatch per-machine. If null, there is no limit."""
     expert_overlap_ratio: float | None = Field(None, ge=0.0, le=1.0)
-    """Share of messages to and from experts that hides behind computation; if null, 1 with
-    pipeline_schedule dualpipe, else as measured of the framework's other messages within a model
-    copy."""
+    """Share of the messages to and from experts that is hidden behind computation. If null, 1 with
+    pipeline_schedule dualpipe, otherwise as measured for the framework's other messages within a
+    copy of the model."""
     pipeline_schedule: Schedule | None = None
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
@@ -296,36 +299,37 @@ class TrainingSettingsRequest(Request):
     interleaved with virtual_stages above 1, and as people run Megatron-LM, Megatron Bridge and NeMo
     where layers fill the stages alike and micro-batches come in whole rounds; 1f1b elsewhere."""
     virtual_stages: int | None = Field(None, ge=1, le=1_000)
-    """Stages per rank in the interleaved schedule; if null, of two layers each or, where layers do
-    not fill these alike, of more."""
+    """Number of stages per rank in the interleaved schedule. If null, as many as have two layers
+    each, or more layers if these do not divide evenly."""
     zero_stage: int | None = Field(None, ge=0, le=3)
-    """What data-parallel ranks divide: 1 optimizer states, 2 also gradients, 3 also weights (FSDP
-    full sharding). If null, as the framework does unless told otherwise: 3, or 2 beside a pipeline,
-    for torchtitan, torchtune, MaxText, Levanter, FMS FSDP, LLM Foundry and NeMo AutoModel, 1 for
-    NeMo and Megatron Bridge, 0 for others."""
+    """What is divided over data-parallel ranks: 1 optimizer states, 2 also gradients, 3 also
+    weights (FSDP full sharding). If null, as in the framework by default: 3 (2 with a pipeline) for
+    torchtitan, torchtune, MaxText, Levanter, FMS FSDP, LLM Foundry and NeMo AutoModel, 1 for NeMo
+    and Megatron Bridge, 0 for others; if the run does not fit by that, the lowest stage with which
+    it does."""
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
-    """Tensors of up to so many elements are whole on every rank with zero_stage 3, as DeepSpeed's
-    stage3_param_persistence_threshold has it (100,000 there by default)."""
+    """With zero_stage 3, tensors of up to this many elements are kept whole on every rank. This is
+    DeepSpeed's stage3_param_persistence_threshold (100,000 by default there)."""
     expandable_segments: bool | None = None
-    """Whether PyTorch's allocator grows its segments (PYTORCH_CUDA_ALLOC_CONF
-    expandable_segments), which leaves little of them unused. If null, as the framework does: true
-    for Unsloth and Axolotl, which ask for it themselves, false for others."""
+    """Whether PyTorch's allocator can grow its segments (PYTORCH_CUDA_ALLOC_CONF
+    expandable_segments), which wastes less memory. If null, as in the framework: true for Unsloth
+    and Axolotl, false for others."""
     memory_reserve_ratio: float = Field(0.0, ge=0.0, le=0.95)
-    """Share of the accelerator's memory that is to stay free: a run that needs it does not fit."""
+    """Share of the accelerator's memory that must stay free. A run that needs it does not fit."""
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
     framework: FrameworkReference | None = None
-    """Framework that trains: id or alias of one in /v1/engines that runs training. If null, the one
-    that most people use on the accelerator, if there is one: MaxText on TPUs, Neuron on Trainium,
-    Optimum Habana or Megatron-DeepSpeed on Gaudi. On others, and where that one does not train as
-    asked, it is default: figures between those of all frameworks that were measured."""
+    """Framework that trains the model: id or alias of an engine in /v1/engines that runs training.
+    If null, the one that most people use on the accelerator, if there is one: MaxText on TPUs,
+    Neuron on Trainium, Optimum Habana or Megatron-DeepSpeed on Gaudi. Otherwise, and where that one
+    cannot train as asked, it is default: figures between those of all measured frameworks."""
     framework_version: ReleaseText | None = Field(None, examples=["25.11"])
     """Release of the framework: a version, a date, or a generation of it in /v1/engines; if null,
     the newest generation."""
     tokens: float | None = Field(None, ge=1.0, le=1e18)
-    """Tokens of the whole run; memory does not depend on it."""
+    """Number of tokens of the whole run. Memory does not depend on it."""
     mfu_ratio: float | None = Field(None, ge=1e-4, le=1.0)
-    """Utilisation that is known, without recomputation over dense peak: the step takes what it
-    says, whatever its parts are estimated to take. If null, utilisation is estimated."""
+    """Known model FLOPs utilisation (without recomputation, relative to the dense peak). The time
+    of a step then follows from it instead of the estimate. If null, utilisation is estimated."""
     failures: FailuresRequest = FailuresRequest()
 
 
@@ -336,17 +340,17 @@ class TrainingRequest(CatalogRequest):
     """Catalog id or alias; hf:organisation/name for a model on the Hugging Face Hub; or {'config':
     …} with a config.json."""
     precision: PrecisionRequest = PrecisionRequest()
-    """If weights is null: bnb-nf4 for qlora; fp32, computed in bf16, where the framework holds all
-    that it trains so (torchtitan, MaxText, LLM Foundry); else the checkpoint's own format if it can
-    be trained, bf16 if not. There is no KV cache: a format of it is warned about."""
+    """Number formats. If weights is null: bnb-nf4 for qlora; fp32, computed in bf16, for frameworks
+    that keep trained weights so (torchtitan, MaxText, LLM Foundry); otherwise the checkpoint's own
+    format if it can be trained, and bf16 if not. kv_cache has no effect in training."""
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
     platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])
-    """Machine that the accelerators stand in, which decides power and manufacturing of the host,
-    links and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null,
-    the one that the accelerator usually stands in."""
+    """Machine that holds the accelerators: id or alias in /v1/platforms, or an inline platform. It
+    decides the host's power and manufacturing, the links, and the kind of site. If null, the
+    machine that the accelerator is usually in."""
     power_limit_w: PowerLimit | None = None
-    """Limit of power of each accelerator, above its idle and up to its thermal design power; clocks
+    """Power limit of each accelerator, between its idle power and its thermal design power. Clocks
     fall with it. If null, its thermal design power."""
     accelerator_count: Degree | None = None
     """Accelerators of all ranks."""
@@ -408,11 +412,12 @@ class PlacedTrainingRequest(TrainingRequest):
     """Cloud region, country, grid zone, or an inline region. Without a place, emissions of
     operation, water and rent are unknown, unless you state a price; the PUE is a usual one."""
     year: int | None = Field(None, ge=1990, le=2100)
-    """Year of the run: the latest factors up to that year are used; if null, the latest of all."""
+    """Year of the run. The latest factors of that year or earlier are used; if null, the latest of
+    all."""
     facility: FacilityRequest = FacilityRequest()
     cost: CostRequest = CostRequest()
     compliance: RuleFacts | None = None
-    """Facts about the site, to check them against the rules of the place."""
+    """Facts about the site, which are checked against the rules of the place."""
 
 
 class EstimateTrainingRequest(PlacedTrainingRequest):

@@ -472,7 +472,7 @@ def _model_warnings(
             yield EstimateWarning(
                 _NOT_PREDICTING,
                 f"The model's {architecture.prediction_layers} layer(s) of multi-token prediction "
-                "are not trained along; set training.prediction_layers to train them",
+                "are not trained; set training.prediction_layers to train them",
                 about="training.prediction_layers",
             )
 
@@ -486,7 +486,7 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
     said = {
         "overheads_not_measured": measured != settings.framework
         and f"no memory use is published for {named_software(settings.framework)}: "
-        f"{'what is typical of others' if measured is None else f'that of {measured}'} stands in",
+        f"{'typical values of others' if measured is None else f'that of {measured}'} are used",
         "zero_divides_nothing": settings.zero_stage > 0
         and ranks == 1
         and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, but there is "

@@ -135,5 +135,5 @@ def offload_warnings(
     if tier.capacity_bytes == inf:
         yield EstimateWarning(
             "tier_capacity_unknown",
-            f"how much {tier.id} holds is not fixed: it is assumed to be enough",
+            f"no capacity of {tier.id} is stated: it is assumed to be enough",
         )

@@ -71,7 +71,7 @@ def test_blocks_are_scaled_by_matrix_units_that_can(packaged_snapshot):
 def test_what_hardware_does_not_multiply_is_refused_with_what_it_does(ask):
     pointer, detail = refused(ask, A100)
     assert pointer == "/precision/activations"
-    assert "nvidia-a100-sxm-80gb multiplies no fp8 operands, but bf16" in detail
+    assert "nvidia-a100-sxm-80gb cannot multiply fp8 operands, but bf16" in detail
     pointer, detail = refused(ask, H100, {"weights": "bf16", "activations": "nvfp4"})
     assert pointer == "/precision/activations"
     assert "fp8" in detail

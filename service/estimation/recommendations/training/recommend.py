@@ -207,10 +207,10 @@ def _warnings(
         found.append(
             EstimateWarning(
                 "expert_messages_as_usual",
-                "messages to experts on other accelerators are taken to hide behind computation as "
-                "little as other messages do; if yours are sent once per machine and beside "
-                "another micro-batch (DeepEP, DualPipe), give training.expert_dispatch and "
-                "training.expert_overlap_ratio",
+                "messages to experts on other accelerators are assumed to overlap with computation "
+                "no more than other messages do; if yours are sent once per machine, or while "
+                "another micro-batch is computed (DeepEP, DualPipe), give "
+                "training.expert_dispatch and training.expert_overlap_ratio",
             )
         )
     if len(request.trained.methods) > 1 or len(request.trained.optimizers) > 1:

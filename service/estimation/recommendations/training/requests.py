@@ -78,7 +78,7 @@ class RunRequest(Request):
     """A memory tier for optimizer states, such as memory behind CXL: by id, or with how much of it
     there is and how many accelerators share it, eight if nothing says."""
     framework: FrameworkReference = "default"
-    """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
+    """Framework that trains the model: id or alias of an engine in /v1/engines that runs
     training."""
     framework_version: ReleaseText | None = Field(None, examples=["25.11"])
     """Release of the framework: a version, a date, or a generation of it in /v1/engines; if null,
@@ -86,11 +86,11 @@ class RunRequest(Request):
     host_memory_bytes: float | None = Field(None, ge=0.0, le=1e15)
     """Host memory available for each accelerator; if null, 256 GB."""
     expert_dispatch: ExpertDispatch = "all-to-all"
-    """How tokens reach experts on other accelerators: all-to-all sends a copy to each of a token's
-    experts, per-machine one to each machine (DeepEP, flex dispatcher of Megatron)."""
+    """How tokens reach experts on other accelerators: all-to-all sends one copy to each of a
+    token's experts, per-machine only one to each machine (DeepEP, Megatron's flex dispatcher)."""
     expert_machines: int | None = Field(None, ge=1, le=100_000)
-    """Machines that the experts of a token are on at most (node-limited routing, 4 for
-    DeepSeek-V3), with expert_dispatch per-machine; if null, there is no limit."""
+    """Most machines that the experts of one token may be on (node-limited routing; 4 for
+    DeepSeek-V3), with expert_dispatch per-machine. If null, there is no limit."""
     expert_overlap_ratio: float | None = Field(None, ge=0.0, le=1.0)
     """Share of messages to and from experts that hides behind computation, 1 with DualPipe; if
     null, as measured of the framework's other messages within a model copy."""
