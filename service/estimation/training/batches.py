@@ -30,10 +30,11 @@ def usual_batch(
 ) -> int:
     """Sequences of a micro-batch: as asked, else as people who use the framework take them.
 
-    A pipeline takes them one by one, since it is filled by many. Of a number of tokens there are as
-    many sequences as make it, at least one. Where weights are gathered for each micro-batch, more
-    tokens are needed to be worth it of a model each of whose tokens uses few of them, and
-    tensor-parallel ranks, which divide activations, take as many as they would alone.
+    A pipeline takes them one by one, since it is filled by many. Of a number of tokens it is the
+    largest power of two of sequences that have no more, at least one. Where weights are gathered
+    for each micro-batch, more tokens are needed to be worth it of a model each of whose tokens uses
+    few of them, and tensor-parallel ranks, which divide activations, take as many as they would
+    alone.
     """
     if asked.micro_batch_size is not None:
         return asked.micro_batch_size
@@ -47,18 +48,18 @@ def usual_batch(
         tokens *= parallelism.tensor
         if parallelism.expert == 1:
             tokens *= architecture.total_parameters / architecture.active_parameters
-    return max(int(tokens / asked.sequence_length), 1)
+    return _power_of_two(tokens / asked.sequence_length)
 
 
 def fitting_batch(setup: TrainingSetup, overheads: TrainingOverheads) -> TrainingSetup:
     """A run with its micro-batch, or with the largest power of two of sequences that fits.
 
-    If not even one sequence fits, it has one.
+    If not even one sequence fits, it has one. Optimizer states that can be paged out need not be.
     """
     sequences = int(setup.micro_batch.sequences)
     if sequences == 1:
         return setup
-    settings = replace(setup.settings, left_open=())
+    settings = replace(setup.settings.kept_whole, left_open=())
     memory = training_memory(setup.deployment, setup.micro_batch, settings, overheads)
     fitting = reduced(sequences, int(memory.max_micro_batch_size.value))
     return replace(setup, micro_batch=replace(setup.micro_batch, sequences=float(fitting)))
@@ -66,13 +67,18 @@ def fitting_batch(setup: TrainingSetup, overheads: TrainingOverheads) -> Trainin
 
 def reduced(usual: int, most: int) -> int:
     """The usual number where at most so many fit: itself, or a power of two, at least one."""
-    return usual if usual <= most else 2 ** (max(most, 1).bit_length() - 1)
+    return usual if usual <= most else _power_of_two(most)
+
+
+def _power_of_two(most: float) -> int:
+    """The largest one up to a number, at least one."""
+    return 2 ** (max(int(most), 1).bit_length() - 1)
 
 
 def batch_warning(size: int) -> EstimateWarning:
     """What to say of a micro-batch that nobody told."""
     return EstimateWarning(
         ASSUMED,
-        f"micro_batch_size is not given: {size} is taken, as people usually do as far as it fits. "
-        "All figures are of that; state your own",
+        f"micro_batch_size is not given. {size} is assumed: what people usually take, or as much "
+        "of it as fits. All figures are for this size; set your own",
     )
