@@ -72,7 +72,7 @@ def reduced(usual: int, most: int) -> int:
 
 def _power_of_two(most: float) -> int:
     """The largest one up to a number, at least one."""
-    return 2 ** (max(int(most), 1).bit_length() - 1)
+    return 1 << (max(int(most), 1).bit_length() - 1)
 
 
 def batch_warning(size: int) -> EstimateWarning:

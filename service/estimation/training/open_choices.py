@@ -34,7 +34,7 @@ def with_open_choices(
 ) -> TrainingSpeed:
     """A speed whose range reaches over micro-batches and ways to fit that nobody told.
 
-    Others take fewer sequences than people usually do, or more of them as far as they fit. A run
+    Others take fewer sequences than people usually do, or more, as far as they may fit. A run
     that does not fit as it is taken to be was run otherwise: with layers recomputed or, where
     nothing says by which framework, with states and weights divided.
 
@@ -66,7 +66,7 @@ def _other_batches(memory: TrainingMemory) -> Iterator[tuple[float, float]]:
     for times, share in _SMALLER:
         if taken * times >= 1.0:
             yield float(int(taken * times)), share
-    most = min(float(memory.max_micro_batch_size.value), _MOST_SEQUENCES) if memory.fits else 0.0
+    most = min(float(memory.max_micro_batch_size.high), _MOST_SEQUENCES)
     for times, share in _LARGER:
         if taken * times <= most:
             yield taken * times, share
