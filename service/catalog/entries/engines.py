@@ -223,7 +223,7 @@ def _recipes(trains: Document) -> Recipes:
     lists: dict[str, tuple[str, ...]] = {}
     for part in (
         *("methods", "degrees", "fp8_recipes", "adapters", "optimizers", "offload_places"),
-        *("adapter_degrees", "products"),
+        *("adapter_degrees", "products", "also_products"),
     ):
         names = trains.get(part, [])
         if not isinstance(names, list):
@@ -257,6 +257,7 @@ def _recipes(trains: Document) -> Recipes:
         _unless_told(trains),
         _usual(trains, "unless_told", UNTOLD, conditional=True),
         _usual(trains, "also_usual", UNTOLD + ALSO_OPEN),
+        lists["also_products"],
         _rounds(trains.get("interleaved_rounds")),
     )
 

@@ -96,7 +96,10 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     return reaching(
         speed,
         {
-            choice.names[0]: [replace(setup, settings=one) for one in settings.otherwise(choice)]
+            choice.names[0]: [
+                replace(setup, deployment=choice.deployed(setup.deployment), settings=one)
+                for one in settings.otherwise(choice)
+            ]
             for choice in settings.left_open
             if choice.is_open(settings, bits)
         },

@@ -64,6 +64,7 @@ from service.estimation.training.untold import (
     filled_in,
     laid_out,
     left_open,
+    products_left_open,
     zero_stage_of,
 )
 from service.estimation.usual_engines import usual_framework
@@ -265,6 +266,9 @@ def _as_told(
     problems.stop_if_any()
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
+    if request.precision.activations is None:
+        computed = products_left_open(framework, precision, accelerator.value)
+        settings = replace(settings, left_open=(*settings.left_open, *computed))
     setup = TrainingSetup(
         Deployment(architecture, precision, accelerator.value, parallelism),
         MicroBatch(
