@@ -346,10 +346,10 @@ def _on_stage(
     sequence = copies * layout_sequence_bytes(layout, tokens)
     sharing = beams.width - beams.prompt_copies
     answers = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
-    # One sequence at a time holds a step's worth of tokens beside its windows.
+    # One sequence at a time holds what a step computes of its prompt beside its windows.
+    prompt = minimum(shape.step_tokens, workload.input_tokens)
     prefill = (
-        copies * layout_sequence_bytes(layout, tokens, minimum(shape.step_tokens, tokens))
-        - sequence
+        copies * layout_sequence_bytes(layout, tokens, prompt) - sequence
         if layout.windowed
         else 0.0
     )
