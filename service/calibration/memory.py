@@ -223,7 +223,13 @@ def _with(
         own = getattr(engine, name)
         if name not in figures or own.value == 0.0:
             figures[name] = own if stated else exact(own.value)
-    return replace(engine, size_log_sigma=sizes, weights_log_sigma=weights, **figures)
+    return replace(
+        engine,
+        size_log_sigma=sizes,
+        weights_log_sigma=weights,
+        mixes_vary=stated,
+        **figures,
+    )
 
 
 def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> SizedPart:

@@ -18,6 +18,7 @@ from service.calibration.spread import (
     FEWEST_SOURCES,
     quantile,
     unmeasured_sigmas,
+    weights_beside,
     weights_by_source,
 )
 from service.core.elementwise import FloatArray
@@ -118,7 +119,8 @@ class SizedPart(Part):
     def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
         """How far sizes and overheads are off for sources that were left out, by engine class.
 
-        The errors of one source may stay out of it.
+        Classes have few sources, so that those of others count a little. The errors of one source
+        may stay out of it.
         """
         every = [at for at, row in enumerate(self.rows) if row.source != without]
         errors, shares = np.abs([error for error, _ in self.errors]), self.shares
@@ -130,7 +132,8 @@ class SizedPart(Part):
             if len({self.rows[at].source for at in numbers}) >= FEWEST_SOURCES:
                 id_, applies = f"{part}/{class_}", {"part": part, "class": class_}
                 besides = self.besides(class_, without)
-                found.append(self._spread(id_, applies, numbers, errors, shares, besides))
+                kin = [at for at in every if self.rows[at].keys["class"] != class_]
+                found.append(self._spread(id_, applies, numbers, errors, shares, besides, kin))
         return found
 
     def spread_of_errors(
@@ -147,6 +150,10 @@ class SizedPart(Part):
         spread = {"size_log_sigma": sizes, "overhead_log_sigma": overheads}
         return spread, _spread_of(shares, sizes, overheads)
 
+    def _spreading(self, numbers: Sequence[int]) -> list[int]:
+        """Those of some rows that tell of spread, and not of what no constant decides."""
+        return [number for number in numbers if self.rows[number].quantity not in _SIZES]
+
     def _spread(
         self,
         id_: str,
@@ -155,11 +162,15 @@ class SizedPart(Part):
         errors: FloatArray,
         shares: FloatArray,
         besides: Mapping[str, float],
+        others: Sequence[int] = (),
     ) -> CalibrationEntry:
-        at = [number for number in numbers if self.rows[number].quantity not in _SIZES]
-        weights = weights_by_source([self.rows[number].source for number in at])
-        own = errors[at]
-        spread, sigmas = self.spread_of_errors(at, own, shares[at], weights, besides)
+        at, beside = self._spreading(numbers), self._spreading(others)
+        sources, kin = ([self.rows[one].source for one in each] for each in (at, beside))
+        weights, own, both = weights_by_source(sources), errors[at], [*at, *beside]
+        spread, sigmas = self.spread_of_errors(
+            both, errors[both], shares[both], weights_beside(sources, kin), besides
+        )
+        sigmas = sigmas[: len(at)]
         inside = own <= Z_90 * sigmas
         counts = Counter(self.rows[number].source for number in at)
         figures = {**spread, **besides}

@@ -15,7 +15,7 @@ from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceWorkload
 from service.core.elementwise import FloatArray, Number
-from service.core.estimate.inference import InferenceEstimate, fitting_sequences
+from service.core.estimate.inference import InferenceEstimate, running_sequences
 from service.core.figures import from_figures
 from service.core.interval import exact
 from service.core.learning import is_implausible
@@ -135,7 +135,9 @@ def measured_speeds(
                 measured=document.figures[name],
                 configuration=request.model_dump_json(exclude_defaults=True),
                 served=view,
-                fitting=fitting_sequences(resolved.workload, estimate.memory, estimate.tiers),
+                fitting=running_sequences(
+                    resolved.workload, resolved.serving, estimate.memory, estimate.tiers
+                ),
                 keys=speed_keys(
                     resolved.serving.release,
                     accelerator.family,

@@ -28,6 +28,9 @@ _ADDED_SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 _LOG_SIGMAS = np.geomspace(_LEAST_LOG_SIGMA, 1.0, 256)
 #: Share of measurements that an interval leaves out.
 _OUTSIDE_SHARE = 0.1
+#: What a source of another class counts beside one of the class: how far publications are off is
+#: alike in all, but not the same.
+_ALIKE_WEIGHT = 0.5
 #: Sources from which on variances can be told from each other.
 FEWEST_SOURCES = 3
 
@@ -145,6 +148,18 @@ def weights_by_source(sources: Sequence[str]) -> FloatArray:
     """Weights of rows by which each source counts the same; they add up to one."""
     counts = Counter(sources)
     return np.array([1.0 / counts[source] for source in sources]) / len(counts)
+
+
+def weights_beside(sources: Sequence[str], others: Sequence[str]) -> FloatArray:
+    """Weights of rows, and of others that are alike, whose sources count half; they add up to one.
+
+    A class of engines has few sources, which may agree by chance.
+    """
+    share = _ALIKE_WEIGHT * len(set(others)) / len(set(sources))
+    own = weights_by_source(sources)
+    return (
+        np.concatenate((own, share * weights_by_source(others))) / (1.0 + share) if others else own
+    )
 
 
 def quantile(values: FloatArray, weights: FloatArray, share: float) -> float:

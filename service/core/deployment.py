@@ -362,6 +362,11 @@ class ServingSettings:
         return release_key(self.engine, self.engine_generation)
 
 
+#: Sequences at once that stand for no limit: engines without one compute what they are handed in
+#: one batch, of which none waits.
+WITHOUT_LIMIT = 1e6
+
+
 def most_requests(serving: ServingSettings, workload: InferenceWorkload) -> Number:
     """Requests that settings let run at once on a replica: each beam is a sequence [-]."""
     return scaled(serving.max_running_sequences, 1.0 / workload.beams.width)

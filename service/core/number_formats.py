@@ -98,6 +98,11 @@ class NumberFormat:
         return self.remainder_bits
 
     @property
+    def unmixed(self) -> NumberFormat:
+        """The same without tensors that a mix stores in bits of their own; the same object."""
+        return _unmixed(self) if self.by_tensor_bits and self.id == self.listed_id else self
+
+    @property
     def bytes_per_element(self) -> float:
         """Stored bytes per element, for caches and activations."""
         if self.cache_bits_per_element is not None:
@@ -111,6 +116,17 @@ class NumberFormat:
     def vector_bytes(self, elements: float) -> float:
         """Bytes of one cached key or value vector of a head, with its scale."""
         return elements * self.bytes_per_element + self.vector_scale_bytes
+
+
+@lru_cache(maxsize=256)
+def _unmixed(number_format: NumberFormat) -> NumberFormat:
+    ragged = number_format.ragged
+    bare: Mapping[str, float] = MappingProxyType({})
+    return replace(
+        number_format,
+        by_tensor_bits=bare,
+        ragged=None if ragged is None else replace(ragged, by_tensor_bits=bare),
+    )
 
 
 @lru_cache(maxsize=256)

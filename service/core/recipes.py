@@ -73,7 +73,9 @@ class Recipes:
     under conditions. Sums of gradients
     have a format of their own with weights in bf16 only: those in fp16 are scaled and summed as
     they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN`` people make otherwise, where
-    those that name the same settings exclude each other. Models divided by tensors or layers are
+    those that name the same settings exclude each other, and of ``also_products`` people
+    commonly run products in the first that hardware multiplies where a request may leave that open.
+    Models divided by tensors or layers are
     ``divided_by`` another framework that is built on it. Its interleaved schedule takes
     micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal"
     ones (None: any).
@@ -98,6 +100,7 @@ class Recipes:
     unless_told: Mapping[str, Any] = field(default_factory=dict)
     unless_told_where: tuple[Usual, ...] = ()
     also_usual: tuple[Usual, ...] = ()
+    also_products: tuple[str, ...] = ()
     interleaved_rounds: InterleavedRounds | None = None
 
     def untold(

@@ -66,12 +66,12 @@ TERMS: Mapping[str, Term] = MappingProxyType(
         ),
         "free": Term(
             "Free",
-            "What more requests or longer prompts can still use. There is only this one meaning of "
-            "free: it is what the verdict calls to spare.",
+            "Memory that more requests or longer prompts can still use. The verdict calls it to "
+            "spare.",
         ),
         "kept": Term(
             "Kept back",
-            "Memory that the engine leaves alone: vLLM, for one, takes 90 % unless told otherwise.",
+            "Memory that the engine does not use: vLLM, for example, uses about 90 % by default.",
         ),
         "gb": Term(
             "GB and GiB",
@@ -85,11 +85,11 @@ TERMS: Mapping[str, Term] = MappingProxyType(
         ),
         "tokens": Term(
             "Tokens a second",
-            "What all accelerators learn from together in a second, while they compute.",
+            "Tokens that all accelerators together process per second of training.",
         ),
         "interval": Term(
             "Range",
-            "Where the measured figure lies in nine of ten cases, judged by how far published "
+            "Where the measured figure lies in nine cases out of ten, judged by how far published "
             "measurements lay from estimates that did not know them.",
         ),
         "layout": Term(
@@ -99,11 +99,11 @@ TERMS: Mapping[str, Term] = MappingProxyType(
         ),
         "gradients": Term(
             "Gradients",
-            "In which direction, and how far, a step of training would move each weight.",
+            "In which direction, and how far, a training step would move each weight.",
         ),
         "optimizer": Term(
             "Optimizer states",
-            "What the method of training remembers of earlier steps, for each weight.",
+            "What the optimizer remembers of earlier steps, for each weight.",
         ),
         "logits": Term(
             "Logits", "Scores of all tokens of the vocabulary, from which one is taken."
@@ -111,8 +111,8 @@ TERMS: Mapping[str, Term] = MappingProxyType(
         "rest": Term("Other", "Buffers of messages and gathered weights."),
         "fitting": Term(
             "Requests that fit at once",
-            "How many requests of this length the free memory holds the KV cache of. More than "
-            "that wait for others to end.",
+            "How many requests of this length have room for their KV cache. Any more wait for "
+            "others to end.",
         ),
         "power": Term(
             "Power of the machines",
@@ -126,16 +126,15 @@ TERMS: Mapping[str, Term] = MappingProxyType(
         ),
         "operation": Term(
             "Operation",
-            "Emissions of the electricity, of the building too, by the yearly average of the grid.",
+            "Emissions of the electricity, including the building's, by the grid's yearly average.",
         ),
         "water": Term(
             "Water",
-            "What evaporates at power stations and, where it is published, for cooling on site.",
+            "Water that evaporates at power stations and in cooling on site.",
         ),
         "waste": Term(
             "Electronic waste",
-            "The share of the hardware's mass that its hours of service use up and that is not "
-            "used again.",
+            "Mass of the hardware, shared out over its hours of service, less what is reused.",
         ),
         "mfu": Term(
             "Share of peak used (MFU)",

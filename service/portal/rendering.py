@@ -228,6 +228,7 @@ def _detail(error: FieldError, fields: Mapping[str, Any]) -> str:
     # What there is to choose stands in the form.
     detail = re.sub(r" \(known: [^)]*\)", "", detail)
     detail = re.sub(r"^unknown id '([^']*)'", "the catalog has nothing called “\\1”", detail)
+    detail = re.sub(r"^ambiguous id '([^']*)'", "“\\1” can mean several entries", detail)
     place = error.pointer.removeprefix("/model/config/")
     if place != error.pointer and fields.get("config") and not detail.startswith(place):
         return f"{place}: {detail}"

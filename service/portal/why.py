@@ -164,6 +164,6 @@ def _certainty(figure: KeyFigure) -> str:
     grade = next((word for most, word in _CERTAINTIES if ratio <= most), _UNCERTAIN)
     factor = f", a factor of {number(float(f'{ratio:.2g}'))}" if ratio < 1e3 else ""
     return (
-        f"This is {grade}: in nine of ten cases the measured figure lies within "
+        f"This is {grade}: in nine cases out of ten, the measured figure lies within "
         f"{figure.range_text}{factor}."
     )

@@ -52,7 +52,7 @@ _LONG_S, _SECONDS_PER_DAY = 600.0, 86_400.0
 
 _TO_SAY = (
     "Figures are estimates for planning, neither measurements nor a quotation. A range in "
-    "brackets is a 90 % interval: in nine of ten cases the measured figure lies within it.",
+    "brackets is a 90 % interval: in nine cases out of ten, the measured figure lies within it.",
     "Prices are list prices or your own, without discounts, taxes, network, storage or staff. "
     "Availability and delivery times of hardware were not checked.",
     "Greenhouse gases are location-based (the grid's yearly average) and include a share of "

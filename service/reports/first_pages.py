@@ -24,8 +24,8 @@ NOTHING = "None of the candidates meets all limits."
 _PLAN = "Your plan"
 #: What holds for every report.
 _TO_SAY = (
-    "Figures are estimates for planning, neither measurements nor a quotation. In nine of ten "
-    "cases the measured figure lies in the range beside it.",
+    "Figures are estimates for planning, neither measurements nor a quotation. In nine cases out "
+    "of ten, the measured figure lies in the range beside it.",
     "Prices are list prices, without discounts, taxes, network, storage or staff.",
     "Before buying, measure with your own model and load, and report it: estimates learn.",
 )

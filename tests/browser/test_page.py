@@ -223,7 +223,7 @@ async def test_it_works_without_scripts(visit: Visit) -> None:
         await page.get_by_role("button", name="Show").click()
         await expect(page.locator("#verdict")).to_contain_text("It does not fit")
         await page.get_by_role("button", name="Why: First token").click()
-        await expect(page.locator("#why-first-token")).to_contain_text("in nine of ten cases")
+        await expect(page.locator("#why-first-token")).to_contain_text("in nine cases out of ten")
         await expect(page.get_by_role("button", name="Copy link")).to_be_hidden()
 
 

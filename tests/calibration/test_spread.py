@@ -11,6 +11,8 @@ from service.calibration.spread import (
     coverage_ratio,
     interval_score,
     three_sigmas,
+    weights_beside,
+    weights_by_source,
 )
 from service.core.interval import Z_90
 
@@ -138,3 +140,16 @@ def test_a_source_far_off_with_many_rows_counts_once() -> None:
 def test_errors_that_agree_claim_no_certainty() -> None:
     rows = [LeftOut("one", "a", 0.0, 0.0), LeftOut("two", "b", 0.0, 0.0)]
     assert sum(sigma**2 for sigma in three_sigmas(rows).values()) == pytest.approx(0.08**2)
+
+
+def test_sources_of_other_classes_count_half_however_many_rows_they_have() -> None:
+    own, others = ["a", "a", "b"], ["c"] * 5 + ["d"]
+    found = weights_beside(own, others)
+    by_source = {
+        name: sum(found[at] for at, one in enumerate(own + others) if one == name)
+        for name in "abcd"
+    }
+    assert np.sum(found) == pytest.approx(1.0)
+    assert by_source["a"] == pytest.approx(by_source["b"])
+    assert by_source["c"] == pytest.approx(by_source["d"]) == pytest.approx(by_source["a"] / 2.0)
+    assert weights_beside(own, []) == pytest.approx(weights_by_source(own))

@@ -83,6 +83,18 @@ def test_prompts_that_are_not_divided_have_room_for_the_longest(packaged_snapsho
     assert started(packaged_snapshot, "vllm", "0.5", A100, LLAMA_3, **longer)[1] == 32_768
 
 
+def test_lmdeploy_divides_prompts_since_a_step_has_a_limit_of_their_tokens(packaged_snapshot):
+    def apart(version):
+        release = release_of(packaged_snapshot.engines["lmdeploy"].value, version)
+        model = packaged_snapshot.models[LLAMA_2].value
+        accelerator = packaged_snapshot.accelerators[A100].value
+        start = start_settings(ServingRequest(), release, model, accelerator, packaged_snapshot)
+        return start.prompts_apart
+
+    assert apart("0.2.0") == 1.0
+    assert apart("0.2.5") == apart(None) == 0.0
+
+
 def test_settings_come_before_defaults(packaged_snapshot):
     asked = {
         "max_running_sequences": 7,

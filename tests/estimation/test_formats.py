@@ -228,6 +228,7 @@ def test_a_width_without_a_layout_is_read_by_every_engine(packaged_snapshot):
         ("transformers", "int8", "bnb-int8"),
         ("transformers", "int4", "bnb-nf4"),
         ("mlx", "int4", "mlx-4bit"),
+        ("mlx", None, "mlx-4bit"),
         ("llama.cpp", "int4", "gguf-q4_k_m"),
         ("ollama", "int8", "gguf-q8_0"),
         # Engines of servers pack a width in one way or another that is about as fast.

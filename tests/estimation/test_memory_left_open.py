@@ -13,10 +13,17 @@ _TOLD = {"engine_version": "0.8.5", "usage_context": "server"}
 
 
 def computed(snapshot, model="meta-llama/Llama-3.1-8B", workload=None, **serving):
+    return computed_on(snapshot, "nvidia-l40s-48gb", None, model, workload, **serving)
+
+
+def computed_on(
+    snapshot, accelerator, weights=None, model="meta-llama/Llama-3.1-8B", workload=None, **serving
+):
     request = DeploymentRequest.model_validate(
         {
             "model": model,
-            "accelerator": "nvidia-l40s-48gb",
+            "accelerator": accelerator,
+            "precision": {} if weights is None else {"weights": weights},
             "serving": serving,
             "workload": workload or {},
         }
@@ -81,9 +88,65 @@ def test_releases_older_than_a_model_do_not_run_it(packaged_snapshot):
 
 
 def test_an_engine_of_one_generation_leaves_nothing_open(packaged_snapshot):
-    found = computed(packaged_snapshot, engine="ollama")
+    found = computed(packaged_snapshot, engine="ollama", max_model_len=2048)
     assert found.memory.usual is None
     assert found.memory.total_bytes.low < found.memory.total_bytes.high
+
+
+def locally(snapshot, engine, **settings):
+    load = settings.pop("workload", {"input_tokens": 512, "output_tokens": 128})
+    told = {"engine": engine, "flash_attention": True, **settings}
+    return computed(snapshot, workload=load, **told)
+
+
+def test_caches_reach_over_the_room_that_an_engine_takes_unless_told(packaged_snapshot):
+    """Ollama makes caches of 4,096 tokens where nobody sets a length, whatever is asked of it."""
+    open_, told, whole = (
+        locally(packaged_snapshot, "ollama", max_model_len=most).memory
+        for most in (None, 640, 4096)
+    )
+    assert open_.kv_cache_bytes.value == told.kv_cache_bytes.value
+    assert open_.total_bytes.low == pytest.approx(told.total_bytes.low)
+    for name in ("kv_cache_bytes", "total_bytes", "process_bytes"):
+        reached, usual, other = (getattr(one, name) for one in (open_, told, whole))
+        assert usual.high < reached.high
+        assert other.value < reached.high <= other.high * (1.0 + 1e-9), name
+    # The room is for all sequences together: no fewer find place in it.
+    assert open_.max_concurrency.low == pytest.approx(told.max_concurrency.low)
+    assert open_.kv_cache_budget_bytes.low == pytest.approx(told.kv_cache_budget_bytes.low)
+
+
+def test_a_load_that_needs_more_room_than_engines_take_leaves_nothing_open(packaged_snapshot):
+    load = {"input_tokens": 1000, "output_tokens": 100, "concurrency": 8}
+    found = locally(packaged_snapshot, "ollama", workload=load)
+    assert found.memory.total_bytes.high == found.memory.usual.total_bytes.high
+    assert "serving.max_model_len" not in told_of(found)
+
+
+def test_no_more_than_there_is_room_for_is_taken_unasked(packaged_snapshot):
+    """Caches of the longest sequence of Llama 3.1 take 17 GB, which people lower to what fits."""
+    found = locally(packaged_snapshot, "exllama", engine_version="2").memory
+    [other] = found.otherwise["max_model_len"]
+    assert other.found.kv_cache_bytes.value == pytest.approx(131_072 * 131_072, rel=1e-3)
+    small = computed_on(packaged_snapshot, "nvidia-rtx-3060-12gb", "exl2-4.0bpw", engine="exllama")
+    [other] = small.memory.otherwise["max_model_len"]
+    assert other.found.fits
+    assert other.found.kv_cache_bytes.value < 131_072 * 131_072
+
+
+def test_caches_made_ahead_for_a_default_reach_down_to_what_is_needed(packaged_snapshot):
+    """AutoAWQ makes caches of 2,048 tokens; benchmarks make them as long as their prompts."""
+
+    def cached(tokens, **told):
+        load = {"input_tokens": tokens, "output_tokens": tokens}
+        asked = {"workload": load, "engine": "autoawq", **told}
+        return computed_on(packaged_snapshot, "nvidia-l40s-48gb", "awq-int4", **asked).memory
+
+    short, needed = cached(64).kv_cache_bytes, cached(64, max_model_len=128).kv_cache_bytes
+    assert needed.low <= short.low < 0.2 * short.value
+    # The oldest tokens leave a cache that is full, so that longer loads may hold no more.
+    long, most = cached(2048).kv_cache_bytes, cached(1024, max_model_len=2048).kv_cache_bytes
+    assert most.low <= long.low < 0.6 * long.value
 
 
 def test_what_lies_outside_the_accelerator_reaches_over_releases_too(packaged_snapshot):

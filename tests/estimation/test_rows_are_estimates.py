@@ -118,6 +118,9 @@ def questions(draw):
             },
         )
     )
+    if serving["engine"] == "llama.cpp":
+        # Ranges of estimates reach over the room that it takes unless told, which rows do not.
+        serving["max_model_len"] = 16_384
     speculative = draw(ways_to_decode)
     if speculative is not None:
         serving["speculative"] = speculative

@@ -225,7 +225,7 @@ def _recipes(trains: Document) -> Recipes:
     lists: dict[str, tuple[str, ...]] = {}
     for part in (
         *("methods", "degrees", "fp8_recipes", "adapters", "optimizers", "offload_places"),
-        *("adapter_degrees", "products"),
+        *("adapter_degrees", "products", "also_products"),
     ):
         names = trains.get(part, [])
         if not isinstance(names, list):
@@ -259,6 +259,7 @@ def _recipes(trains: Document) -> Recipes:
         _unless_told(trains),
         _usual(trains, "unless_told", UNTOLD + UNTOLD_OF_BATCHES, conditional=True),
         _usual(trains, "also_usual", UNTOLD + ALSO_OPEN),
+        lists["also_products"],
         _rounds(trains.get("interleaved_rounds")),
     )
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from service.core.deployment import Deployment, InferenceWorkload, Region, ServingSettings
+from service.core.deployment import (
+    WITHOUT_LIMIT,
+    Deployment,
+    InferenceWorkload,
+    Region,
+    ServingSettings,
+)
 from service.core.elementwise import Number, Truth, both, hypot, log, maximum, minimum, where
 from service.core.impacts.energy import (
     SECONDS_PER_HOUR,
@@ -124,7 +130,7 @@ def estimate_inference(
     if setup.tiers is not None:
         tiers = inference_tiers(memory, setup.tiers, setup.copies)
         deployment, calibration = with_tiers(deployment, calibration, tiers)
-    running = fitting_sequences(workload, memory, tiers)
+    running = running_sequences(workload, serving, memory, tiers)
     latency = inference_latency(deployment, workload, serving, calibration, running)
     if workload.calls_per_task > 1 and not is_plain(workload):
         average = mean_call(workload)
@@ -194,6 +200,25 @@ def fitting_sequences(
         # What has no room in the accelerator lies outside: all sequences run.
         fitting = where(tiers.fits, maximum(fitting, concurrency_per_replica), fitting)
     return where(fitting < 1.0, maximum(concurrency_per_replica, 1.0), fitting)
+
+
+def running_sequences(
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+    memory: InferenceMemory,
+    tiers: InferenceTiers | None,
+) -> Number:
+    """Sequences that a replica has room for; a whole batch where none waits and it may fit [-].
+
+    An engine without a limit on sequences runs a batch or ends for lack of memory: whoever asks how
+    long it takes has it run, unless it surely does not fit.
+    """
+    fitting = fitting_sequences(workload, memory, tiers)
+    if workload.requests_per_s is not None:
+        return fitting
+    whole = both(serving.max_running_sequences >= WITHOUT_LIMIT, memory.shortfall_bytes.low <= 0.0)
+    batch = workload.concurrency / memory.deployment.parallelism.data
+    return where(whole, maximum(fitting, batch), fitting)
 
 
 def goodput_of(estimate: InferenceEstimate, limits: Sequence[TimeLimit]) -> Goodput:

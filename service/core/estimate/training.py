@@ -117,7 +117,11 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
         speed,
         {
             choice.names[0]: [
-                Other(replace(setup, settings=one), _ANY_CASE) for one in settings.otherwise(choice)
+                Other(
+                    replace(setup, deployment=choice.deployed(setup.deployment), settings=one),
+                    _ANY_CASE,
+                )
+                for one in settings.otherwise(choice)
             ]
             for choice in settings.left_open
             if choice.is_open(settings, bits)

@@ -99,12 +99,14 @@ def cache_layout(
     *,
     cross_attended: bool = False,
     pages_windows: bool = False,
+    keeps_passed: bool = False,
 ) -> CacheLayout:
     """What a sequence keeps on a rank of one pipeline stage, or of the deepest one if None.
 
     Where layers differ, each stage is taken to hold every kind in proportion. Models that do not
     generate keep nothing. With ``cross_attended`` layers that look at images are given as many
-    pages as the others; with ``pages_windows`` so are layers with a window beside others without.
+    pages as the others; with ``pages_windows`` so are layers with a window beside others without,
+    and with ``keeps_passed`` any attention whose window has passed tokens.
     """
     if not architecture.generates:
         return CacheLayout(0.0, (), 0.0, block_tokens, parallelism.context)
@@ -117,7 +119,9 @@ def cache_layout(
     windowed: dict[tuple[int, bool], float] = {}
     images = architecture.images
     every = cross_attended and images is not None and images.cross_attended
-    paged = pages_windows and any(_sees_all(group.mixer) for group in architecture.groups)
+    paged = keeps_passed or (
+        pages_windows and any(_sees_all(group.mixer) for group in architecture.groups)
+    )
     for group in architecture.groups:
         held = group.count * share
         if group.cross is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
+from math import ceil, log
 from types import MappingProxyType
 
 from service.core.architecture.model import ModelArchitecture
@@ -21,11 +21,18 @@ from service.core.architecture.sharding import (
 )
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
+from service.core.interval import Z_90
 from service.core.lightweight import lightweight
 from service.core.number_formats import NumberFormat
 
 #: Projections that some engines join into one matrix.
 _SINGLE_PROJECTIONS = frozenset({"q_proj", "k_proj", "v_proj"})
+#: Standard deviation of a mix's size over what its tensors of more bits add to it [-]. llama.cpp's
+#: own mix of a name raises certain tensors; others who make files of that name choose tensors by
+#: importance, none to some more of them. If half of the files are theirs, and anything from none to
+#: twice as much is as likely, one in twenty lies below a fifth of the way up, at 1.65 deviations.
+#: Source: llama.cpp tensor type choices and Unsloth Dynamic 2.0 (layers chosen by model), 2025.
+_MIX_SPREAD_RATIO = 0.8 / Z_90
 #: Bytes per element of a matrix that is widened for a product.
 _WIDENED_BYTES = 2.0
 
@@ -55,7 +62,8 @@ class RankWeights:
     ``widened_bytes`` is the largest matrix once it is widened to 16 bit, if its format is one whose
     kernels do so before they multiply, ``repeated_bytes`` a second copy of a table that the
     checkpoint stores twice though it is shared, and ``single_bytes`` projections of queries, keys
-    and values that are stored one by one; zero otherwise.
+    and values that are stored one by one; zero otherwise. ``mix_log_sigma`` is how far files of the
+    format differ in size by who made them, as a standard deviation of the logarithm [-].
     """
 
     stage: int
@@ -68,6 +76,7 @@ class RankWeights:
     widened_bytes: float
     repeated_bytes: float
     single_bytes: float
+    mix_log_sigma: float
 
 
 @lru_cache(maxsize=4096)
@@ -91,19 +100,23 @@ def stage_weights(
     layers = stage_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
     share = layers / architecture.layer_count
     by_class: dict[TensorClass, float] = {}
-    elements = host = widest = single = 0.0
+    elements = host = widest = single = raised = 0.0
+    unmixed = weights_format.unmixed
 
     def stored(tensor: Tensor, kv_head_count: int) -> float:
         bits = stored_bits(architecture, weights_format, tensor)
         return rank_elements(tensor, parallelism, kv_head_count) * bits / 8.0
 
     def add(tensors: Iterable[Tensor], times: float, kv_head_count: int) -> None:
-        nonlocal elements, widest, single
+        nonlocal elements, widest, single, raised
         for tensor in tensors:
             elements += times * rank_elements(tensor, parallelism, kv_head_count)
             factor = times * _held_ratio(tensor, weights_format, loading)
             size = factor * stored(tensor, kv_head_count)
             by_class[tensor.tensor_class] = by_class.get(tensor.tensor_class, 0.0) + size
+            if unmixed is not weights_format:
+                bits = stored_bits(architecture, weights_format, tensor)
+                raised += size * (1.0 - stored_bits(architecture, unmixed, tensor) / bits)
             if tensor.name in _SINGLE_PROJECTIONS:
                 single += size
             if (
@@ -122,12 +135,13 @@ def stage_weights(
             ends = ends[len(architecture.embedding) :]
     add(ends, 1.0, 1)
     repeats = architecture.tied_embeddings and weights_format.repeats_table
+    total = sum(by_class.values())
     return RankWeights(
         stage=stage,
         layers=layers,
         elements=elements,
         by_class_bytes=MappingProxyType(by_class),
-        total_bytes=sum(by_class.values()),
+        total_bytes=total,
         total_model_bytes=total_model_bytes(architecture, weights_format),
         host_bytes=host,
         widened_bytes=widest,
@@ -135,6 +149,7 @@ def stage_weights(
         if repeats
         else 0.0,
         single_bytes=single,
+        mix_log_sigma=abs(log(1.0 - raised / total)) * _MIX_SPREAD_RATIO if raised else 0.0,
     )
 
 

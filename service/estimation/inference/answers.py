@@ -181,10 +181,7 @@ class Percentiles(Median):
 
 
 class Load(Answer):
-    """How a request rate loads the deployment.
-
-    Above the upper end of saturation_requests_per_s, ttft_s and e2e_s are null.
-    """
+    """How a request rate loads the deployment. ttft_s and e2e_s are null where no times are."""
 
     utilisation_ratio: float
     """Arrival rate over the rate at saturation."""

@@ -50,8 +50,8 @@ def resolve_beams(
     if engine.beam_caches is None:
         problems.add(
             "/workload/beam_width",
-            f"{engine.name} has no beam search that can be estimated; on this accelerator these "
-            f"have: {', '.join(_with_beams(hardware, snapshot)) or 'none'}",
+            f"{engine.name} has no beam search, or none whose speed is known; on this accelerator "
+            f"it can be estimated for: {', '.join(_with_beams(hardware, snapshot)) or 'none'}",
         )
     return Beams(float(width), engine.beam_caches == "copied")
 

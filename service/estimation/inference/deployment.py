@@ -298,7 +298,7 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
     if estimate.tiers is not None:
         yield from tier_warnings(estimate.tiers)
     if estimate.tiers is None or not estimate.tiers.fits:
-        yield from _memory_warnings(estimate.memory)
+        yield from _memory_warnings(estimate.memory, waiting=plain(latency.waiting_requests) > 0.0)
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
         yield EstimateWarning(
@@ -309,7 +309,7 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
         )
 
 
-def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
+def _memory_warnings(memory: InferenceMemory, *, waiting: bool) -> Iterator[EstimateWarning]:
     if not memory.fits:
         missing, most = memory.shortfall_bytes.value / 1e9, memory.max_concurrency.value
         yield EstimateWarning(
@@ -317,7 +317,7 @@ def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
             f"the deployment needs {missing:.1f} GB more memory per accelerator than there is"
             + (
                 f"; at most {most:.0f} requests can be in flight, the others wait"
-                if most >= memory.deployment.parallelism.data
+                if waiting and most >= memory.deployment.parallelism.data
                 else "; speed, energy and impacts are given as if memory were large enough"
             ),
         )

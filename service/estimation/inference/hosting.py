@@ -29,6 +29,7 @@ from service.estimation.inference.left_open import (
     LeftOpen,
     Otherwise,
     left_open,
+    other_contexts,
     other_servings,
 )
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
@@ -171,7 +172,11 @@ def _resolved(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         for setting, share_ratio, one in others
         if isinstance(one, Hosted) and not one.problems
     )
-    return replace(found, left_open=left_open(found.engine, able, found.serving, found.calibration))
+    contexts = other_contexts(asked.serving, found.release, found.serving, found.calibration)
+    every = (*able, *contexts)
+    return replace(
+        found, left_open=left_open(found.engine, every, found.serving, found.calibration)
+    )
 
 
 def _as_usual(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldError, ...]:

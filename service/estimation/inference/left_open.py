@@ -2,8 +2,9 @@
 
 Estimates have the value of the newest release, of the backend that most people run and of a server.
 Their ranges reach over the releases with which such a model may well have run on such an
-accelerator, over the backends that many run there, and over scripts that run the engine, for speed
-where answering requests holds steps up.
+accelerator, over the backends that many run there, over scripts that run the engine, for speed
+where answering requests holds steps up, and, for memory, over the room for caches that it takes
+where nobody sets the length of sequences.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from service.core.estimate.inference import InferenceEstimate
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
+from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.otherwise import NOT_RARE_RATIO, RARE_RATIO
 from service.core.releases import older_in_use
 from service.estimation.calibrations import Calibration
@@ -37,16 +39,20 @@ from service.estimation.requests import ServingRequest
 _MOST_TIMED = 2
 #: What a server has to add to each step for its speed to be computed without it, too [s].
 _LEAST_SERVED_S = 1e-4
+#: How often engines that take room for caches ahead are run as they come, and how often with a
+#: length of sequences that was set: nobody has counted, and both are common [-].
+_UNSET_RATIO = 0.5
 #: What a choice has to move to be told of: a share of memory, and of times and rates [-].
 _MEMORY_TOLD, _SPEED_TOLD = 0.02, 0.05
 
-Setting: TypeAlias = Literal["engine_version", "backend", "usage_context"]
+Setting: TypeAlias = Literal["engine_version", "backend", "usage_context", "max_model_len"]
 
 #: What is said of settings that a request leaves open.
 _CHOICES: Mapping[Setting, str] = {
     "engine_version": "which release of the engine runs",
     "backend": "which backend drives the accelerator",
     "usage_context": "whether a server or a script runs the engine",
+    "max_model_len": "for how many tokens a sequence is given room ahead",
 }
 #: What settings are called that speed depends on.
 _NAMED: Mapping[Setting, str] = {
@@ -119,6 +125,19 @@ def other_servings(
     if asked.usage_context is None and usage is not None:
         update = stated | {"usage_context": _OTHER_USAGE[usage]}
         yield "usage_context", NOT_RARE_RATIO, asked.model_copy(update=update)
+
+
+def other_contexts(
+    asked: ServingRequest, release: EngineRelease, serving: ServingSettings, usual: Calibration
+) -> Iterator[Otherwise]:
+    """The same where an engine that takes room ahead takes otherwise much, as nobody told it."""
+    other = None
+    if asked.max_model_len is None:
+        other = usual.runtime.of(release.key).by_other_context
+    if other is not None:
+        runtime = RuntimeOverheads({**usual.runtime.engines, release.key: other})
+        made = replace(usual, runtime=runtime)
+        yield Otherwise("max_model_len", _UNSET_RATIO, release, serving, made)
 
 
 def left_open(
@@ -265,8 +284,7 @@ def _memory_told(memory: InferenceMemory) -> Iterator[EstimateWarning]:
     usual = memory.usual
     if usual is None:
         return
-    settings: tuple[Setting, ...] = ("engine_version", "backend", "usage_context")
-    for setting in settings:
+    for setting in _CHOICES:
         others = [one.found for one in memory.otherwise.get(setting, ())]
         found = max(others, key=lambda one: _moved(one, usual), default=usual)
         if _moved(found, usual) <= _MEMORY_TOLD:

@@ -23,6 +23,7 @@ _MOST_STAGES = 128
 #: What is said of choices that a request leaves open, by the first setting that would tell.
 CHOICES = {
     "micro_batch_size": "how many sequences a micro-batch has",
+    "activations": "in which format products run",
     "lora_targets": "which matrices get an adapter",
     "cross_entropy": "how the loss is computed",
     "fused_kernels": "whether norms and activations are fused",
@@ -121,8 +122,13 @@ def left_open_warnings(memory: TrainingMemory) -> Iterable[EstimateWarning]:
                 f"the request does not say {CHOICES[name]}: with the usual choice the run takes "
                 f"{usual / 1e9:.1f} GB per accelerator, with another common one "
                 f"{found / 1e9:.1f} GB. The range covers both; state it to narrow the range",
-                about=f"training.{name}",
+                about=told_by(name),
             )
+
+
+def told_by(name: str) -> str:
+    """Path of the setting of a request that tells a choice."""
+    return f"precision.{name}" if name == "activations" else f"training.{name}"
 
 
 def _total(memory: TrainingMemory) -> float:

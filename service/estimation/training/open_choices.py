@@ -11,7 +11,7 @@ from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import TrainingMemory
 from service.core.memory.training.settings import TrainingSettings
 from service.core.otherwise import Other
-from service.estimation.training.memory import CHOICES
+from service.estimation.training.memory import CHOICES, told_by
 from service.estimation.training.requests import TrainingRequest
 
 #: Other choices are told from so many times the speed on: less lies within intervals.
@@ -97,5 +97,5 @@ def speed_warnings(speed: TrainingSpeed) -> Iterator[EstimateWarning]:
                 "speed_left_open",
                 f"the request does not say {CHOICES[name]}: with another common choice the run has "
                 f"{ratio:.2f} times the speed. The range covers both; state it to narrow the range",
-                about=f"training.{name}",
+                about=told_by(name),
             )

@@ -65,6 +65,7 @@ from service.estimation.training.untold import (
     filled_in,
     laid_out,
     left_open,
+    products_left_open,
     zero_stage_of,
 )
 from service.estimation.training.unused import unused_settings
@@ -321,6 +322,9 @@ def _as_told(
     problems.stop_if_any()
     usual = usual_batch(training, recipes, architecture, parallelism)
     overheads = training_memory_overheads(snapshot)
+    if request.precision.activations is None:
+        computed = products_left_open(framework, precision, accelerator.value)
+        settings = replace(settings, left_open=(*settings.left_open, *computed))
     setup = TrainingSetup(
         Deployment(architecture, precision, accelerator.value, parallelism),
         MicroBatch(float(usual), float(training.sequence_length)),

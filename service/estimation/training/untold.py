@@ -7,9 +7,11 @@ from typing import Any, cast
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.prediction import can_predict
-from service.core.deployment import Parallelism
+from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.engines import Engine
 from service.core.memory.training.settings import ALL_LINEAR, LeftOpen, TrainingSettings
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.kernels import multiplied_precision
 from service.core.performance.training.pipeline import usual_virtual_stages
 from service.core.recipes import UNTOLD, Recipes
 from service.estimation.training.checks import matrix_names
@@ -29,6 +31,7 @@ _OF_LOW_RANK = ("galore", "apollo")
 #: What recipes say of optimizers that make their states like what they train.
 _AS_TRAINED = "as-trained"
 _HALF = ("bf16", "fp16")
+_HALF_BITS = 16.0
 #: The optimizer of bitsandbytes whose states have 32 bit whatever it trains.
 #: Source: bitsandbytes bitsandbytes/optim/optimizer.py (Optimizer2State.init_state), 2025.
 _ALWAYS_WIDE = "paged-adamw"
@@ -146,6 +149,22 @@ def _of_model(
         names = matrix_names(architecture)
         return tuple(one for one in value if one in names) or (ALL_LINEAR,)
     return value
+
+
+def products_left_open(
+    framework: Engine | None, precision: Precision, accelerator: Accelerator
+) -> tuple[LeftOpen, ...]:
+    """The choice to run products in 8 bit, of a request that names no format for them.
+
+    People who compute in 8 bit often name the format of weights alone, which stays that of 16 bit.
+    """
+    if framework is None or precision.weights.bits_per_element < _HALF_BITS:
+        return ()
+    for name in framework.recipes.also_products:
+        computed = NUMBER_FORMATS[name]
+        if multiplied_precision(accelerator, computed.matrix_precision) == name:
+            return (LeftOpen(("activations",), ((),), computed=computed),)
+    return ()
 
 
 def left_open(

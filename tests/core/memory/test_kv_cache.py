@@ -171,6 +171,15 @@ def test_engines_with_one_kind_of_pages_keep_all_tokens_of_windows_beside_full_l
     assert kept(SLIDING, True) == kept(SLIDING, False)
 
 
+def test_engines_that_keep_passed_tokens_give_room_for_all_whatever_windows_see():
+    """ExLlamaV2 makes one cache of the longest sequence for each layer."""
+    tokens = 32_768.0
+    for architecture in (SLIDING, GEMMA_3_27B):
+        layout = cache_layout(architecture, BF16, SINGLE_ACCELERATOR, keeps_passed=True)
+        kept = layout_sequence_bytes(layout, tokens)
+        assert kept == tokens * per_token_of_all(architecture)
+
+
 def per_token_of_all(architecture):
     layout = cache_layout(architecture, BF16, SINGLE_ACCELERATOR)
     return layout.full_bytes_per_token + layout.windowed_bytes_per_token

@@ -1,9 +1,12 @@
 """Weights against published sizes, and their division."""
 
+from math import exp
+
 import pytest
 
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
+from service.core.interval import Z_90
 from service.core.memory.weights import stage_weights, total_model_bytes
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.memory.memory_models import DEEPSEEK_V3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_31_70B, dense
@@ -142,3 +145,28 @@ def test_a_tied_table_is_stored_as_the_head():
     tied = dense(16, 2048, 32, 8, 8192, 128256, head_dim=64, tied=True)
     weights = stage_weights(tied, NUMBER_FORMATS["gguf-q4_k_m"], Parallelism(), 0)
     assert weights.by_class_bytes[TensorClass.EMBEDDING] == 2048 * 128256 * 6.5625 / 8
+
+
+def mixed(format_id, architecture=LLAMA_3_8B):
+    return stage_weights(architecture, NUMBER_FORMATS[format_id], Parallelism(), 0)
+
+
+@pytest.mark.parametrize("format_id", ["bf16", "gguf-q8_0", "gguf-q4_0", "gguf-q6_k", "awq-int4"])
+def test_a_format_of_one_width_leaves_no_choice_to_who_makes_a_file(format_id):
+    assert mixed(format_id).mix_log_sigma == 0.0
+
+
+@pytest.mark.parametrize("format_id", ["gguf-q3_k_l", "gguf-q4_k_m", "gguf-q5_k_m", "gguf-q2_k"])
+def test_files_of_a_mix_differ_by_what_its_makers_keep_in_more_bits(format_id):
+    """Nobody raises fewer tensors than none: nine in ten files lie above that, and most well."""
+    bits = NUMBER_FORMATS[format_id]
+    plain = stage_weights(LLAMA_3_8B, bits.unmixed, Parallelism(), 0)
+    found = mixed(format_id)
+    low = found.total_bytes * exp(-Z_90 * found.mix_log_sigma)
+    assert plain.mix_log_sigma == 0.0
+    assert plain.total_bytes < low < found.total_bytes
+
+
+def test_the_more_a_mix_raises_the_less_its_name_says_of_its_size():
+    sigmas = [mixed(f"gguf-{name}").mix_log_sigma for name in ("q5_k_m", "q4_k_m", "q3_k_l")]
+    assert sigmas == sorted(sigmas)

@@ -351,6 +351,17 @@ def test_adapters_of_megatron_hang_on_every_linear_layer(settings):
         assert settings(framework, method="lora")[1]["lora_targets"] == ["all-linear"]
 
 
+def test_adapters_hang_on_what_those_of_the_day_hung_on(settings):
+    # NeMo adapted queries, keys and values until 2.0; Megatron-LM's adapters are NeMo's.
+    for framework, version, targets in (
+        ("nemo", "24.07", ["q_proj", "k_proj", "v_proj"]),
+        ("nemo", "24.09", ["all-linear"]),
+        ("megatron-lm", "2024-06", ["q_proj", "k_proj", "v_proj"]),
+    ):
+        told = settings(framework, method="lora", framework_version=version)[1]
+        assert told["lora_targets"] == targets
+
+
 def test_unsloth_keeps_inputs_of_recomputed_layers_in_host_memory(settings):
     def places(**training):
         resolved, told = settings("unsloth", method="qlora", **training)

@@ -74,6 +74,31 @@ def test_a_known_utilisation_leaves_nothing_open(told):
     assert _of("speed_left_open", messages) == []
 
 
+def test_products_of_8_bit_are_open_where_people_run_them_and_nobody_says(told):
+    divided = LLAMA | {"parallelism": {"tensor": 2, "data": 4}}
+    run = {"framework": "megatron-lm", "micro_batch_size": 1, "gradient_dtype": "fp32"}
+
+    def asked(model=divided, activations=None, **training):
+        return told(model | {"precision": {"activations": activations}}, **run | training)
+
+    open_, messages = asked()
+    half, quiet = asked(activations="bf16")
+    eighth, _ = asked(activations="fp8")
+    said = ("speed_left_open", "precision.activations")
+    assert said in messages
+    assert open_["value"] == half["value"]
+    assert open_["low"] == pytest.approx(half["low"])
+    assert open_["high"] == pytest.approx(half["high"] * eighth["value"] / half["value"])
+    assert said not in quiet
+    # Hardware that multiplies nothing in 8 bit leaves nothing open, nor do frameworks whose users
+    # compute in 16.
+    for model, training in (
+        (divided | {"accelerator": "nvidia-a100-sxm-80gb"}, {}),
+        (LLAMA, {"framework": "torchtune", "zero_stage": 3}),
+    ):
+        assert said not in asked(model, **training)[1]
+
+
 def test_speed_reaches_over_the_settings_that_memory_reaches_over(told):
     adapters = {"framework": "peft", "method": "lora", "micro_batch_size": 4}
     open_, messages = told(LLAMA, count=1, **adapters)

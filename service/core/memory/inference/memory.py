@@ -20,8 +20,6 @@ from service.core.elementwise import (
     floor,
     maximum,
     minimum,
-    scaled,
-    where,
 )
 from service.core.interval import (
     Interval,
@@ -48,6 +46,12 @@ from service.core.memory.inference.growth import (
     sequences_that_fit,
     step_tokens,
 )
+from service.core.memory.inference.held import (
+    growing_bytes,
+    growing_windows,
+    shared_bytes,
+    unset_tokens,
+)
 from service.core.memory.inference.otherwise import reaching
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
@@ -61,7 +65,6 @@ from service.core.memory.inference.room import (
 )
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
 from service.core.memory.kv_cache import (
-    CacheLayout,
     layout_sequence_bytes,
     windowed_bytes,
 )
@@ -239,7 +242,7 @@ class InferenceMemory:
     @property
     def growing_windows(self) -> Mapping[str, Number]:
         """What the next token adds to layers of each window [B/token]."""
-        return _growing_windows(self.plan.cache, self.tokens)
+        return growing_windows(self.plan.cache, self.tokens)
 
     @property
     def context_limit_tokens(self) -> float:
@@ -320,7 +323,9 @@ def _on_stage(
     steps = step_tokens(engine, serving, beams.prompt_copies * workload.input_tokens)
     sampled = sampled_sequences(engine, serving.max_running_sequences, beams.width)
     at_once = steps.at(concurrency_per_replica), sampled.at(concurrency_per_replica)
-    shape = _step_shape(plan, engine, workload, serving, *at_once)
+    unset = unset_tokens(engine, deployment.architecture, serving)
+    attended = workload.input_tokens if engine.prefills_whole else maximum(tokens, unset)
+    shape = _step_shape(plan, engine, serving, *at_once, attended)
     peak = step_peak_bytes(plan.peak, shape)
     images = images_peak_bytes(plan.peak, shape)
     activations = engine.activations(peak, images)
@@ -341,20 +346,20 @@ def _on_stage(
     sequence = copies * layout_sequence_bytes(layout, tokens)
     sharing = beams.width - beams.prompt_copies
     answers = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
-    # One sequence at a time holds a step's worth of tokens beside its windows.
+    # One sequence at a time holds what a step computes of its prompt beside its windows.
+    prompt = minimum(shape.step_tokens, workload.input_tokens)
     prefill = (
-        copies * layout_sequence_bytes(layout, tokens, minimum(shape.step_tokens, tokens))
-        - sequence
+        copies * layout_sequence_bytes(layout, tokens, prompt) - sequence
         if layout.windowed
         else 0.0
     )
-    shared = copies * _shared_bytes(layout, workload, tokens)
-    growing = copies * _growing_bytes(plan, engine, workload, serving, sequence / copies)
+    shared = copies * shared_bytes(layout, workload, tokens)
+    growing = copies * growing_bytes(plan, engine, workload, serving, sequence / copies)
     request = beams.prompt_copies * sequence + answers
     cached = held_bytes(concurrency_per_replica, request - shared, growing) + shared + prefill
 
     slack = engine.slack(peak)
-    weights, cache = engine.loaded(plan.weights.total_bytes), engine.sized(cached)
+    weights = engine.loaded(plan.weights.total_bytes, plan.weights.mix_log_sigma)
     capacity = accelerator.memory_bytes
     # Plain figures first, so that there are fewer passes where others are arrays.
     inside = [weights, libraries]
@@ -373,7 +378,10 @@ def _on_stage(
         capacity,
         independent_sum((weights, libraries, graphs, activations, slack)),
     )
-    headroom = shift(budget, -cached)
+    if unset:
+        room = minimum(copies * layout_sequence_bytes(layout, unset), budget.value)
+        cached = maximum(cached, room)
+    headroom, cache = shift(budget, -cached), engine.sized(cached)
     return InferenceMemory(
         deployment=deployment,
         workload=workload,
@@ -414,14 +422,13 @@ def _on_stage(
 def _step_shape(
     plan: StagePlan,
     engine: EngineRuntime,
-    workload: InferenceWorkload,
     serving: ServingSettings,
     at_once: Number,
     sampled: Number,
+    attended: Number,
 ) -> StepShape:
     """What a step of so many tokens computes at its worst, sampling so many sequences."""
     peak, weights = plan.peak, plan.weights
-    tokens = workload.input_tokens + workload.output_tokens
     images: Number = 0.0
     if engine.profiles_images and peak.image_bytes:
         asked = sampled * (
@@ -431,9 +438,7 @@ def _step_shape(
         images = asked if peak.cross_attended else minimum(asked, budget)
     return StepShape(
         step_tokens=at_once,
-        attended_tokens=workload.input_tokens
-        if engine.prefills_whole
-        else engine.held_tokens(tokens, serving.max_model_len),
+        attended_tokens=attended,
         sampled_sequences=at_once if engine.whole_prompt_logits else sampled,
         images=images,
         bytes_per_logit=engine.logit_bytes(widened=peak.widens_logits),
@@ -459,41 +464,3 @@ def _draft_plan(
         engine.loading,
     )
     return max(plans, key=lambda one: one.weights.total_bytes)
-
-
-def _growing_bytes(
-    plan: StagePlan,
-    engine: EngineRuntime,
-    workload: InferenceWorkload,
-    serving: ServingSettings,
-    whole: Number,
-) -> Number:
-    """What a running sequence lacks of a whole one on average, if pages are taken as it grows [B].
-
-    Long answers are held for longer: what is held on average is half of the mean of the squares of
-    their lengths over their mean.
-    """
-    if not serving.preempts:
-        return 0.0
-    answered = workload.output_tokens / 2.0 * minimum(workload.output_spread.square_ratio, 2.0)
-    tokens = engine.held_tokens(workload.input_tokens + answered, serving.max_model_len)
-    lacking = maximum(whole - layout_sequence_bytes(plan.cache, tokens), 0.0)
-    return scaled(lacking, workload.beams.width)
-
-
-def _shared_bytes(layout: CacheLayout, workload: InferenceWorkload, tokens: Number) -> Number:
-    """Bytes of a sequence that all others read too: whole pages of the common prefix."""
-    ratio = workload.prefix_cached_ratio
-    if isinstance(ratio, float | int) and ratio == 0.0:
-        return 0.0
-    block = layout.block_tokens * layout.context_ranks
-    common = minimum(ratio * workload.input_tokens, maximum(tokens - 1, 0.0))
-    return layout.full_bytes_per_token * layout.block_tokens * floor(common / block)
-
-
-def _growing_windows(layout: CacheLayout, tokens: Number) -> dict[str, Number]:
-    """Bytes per token of windowed layers that are not full yet, by window [B/token]."""
-    return {
-        part.name: where(tokens <= part.window_tokens, part.bytes_per_token, 0.0)
-        for part in layout.windowed
-    }

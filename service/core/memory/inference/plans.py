@@ -43,6 +43,7 @@ def engine_plans(
         engine.loading,
         cross_attended=engine.pages_images,
         pages_windows=engine.pages_windows,
+        keeps_passed=engine.keeps_passed,
         gathers_tokens=engine.gathers_tokens,
     )
 
@@ -57,13 +58,14 @@ def stage_plans(
     *,
     cross_attended: bool = False,
     pages_windows: bool = False,
+    keeps_passed: bool = False,
     gathers_tokens: bool = False,
 ) -> tuple[StagePlan, ...]:
     """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
 
-    ``loading``, ``cross_attended`` and ``pages_windows`` say how the engine holds weights, and
-    whether it gives all pages to layers that look at images and to those with a window; it
-    ``gathers_tokens`` as :func:`step_peak` takes it.
+    ``loading`` says how the engine holds weights, ``cross_attended``, ``pages_windows`` and
+    ``keeps_passed`` what it caches as :func:`cache_layout` takes them; it ``gathers_tokens`` as
+    :func:`step_peak` does.
     """
     peak = step_peak(
         architecture, precision.activations, parallelism, gathers_tokens=gathers_tokens
@@ -86,6 +88,7 @@ def stage_plans(
             stage,
             cross_attended=cross_attended,
             pages_windows=pages_windows,
+            keeps_passed=keeps_passed,
         )
         plans.append(StagePlan(weights, layout, peak))
     return tuple(plans)

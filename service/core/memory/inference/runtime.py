@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, maximum
+from service.core.elementwise import Number, hypot, maximum, minimum
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, scale
 from service.core.learning import Correction
@@ -48,9 +48,14 @@ class EngineRuntime:
     tokens; one that ``reserves_cache`` measures a full step when it starts and fills the rest of
     its share with cache. One that ``profiles_images`` measures the largest images, too, and one
     that ``pages_images`` gives layers that look at images as many pages as the others; one that
-    ``pages_windows`` does so for layers with a window where others have none. One that
+    ``pages_windows`` does so for layers with a window where others have none, and one that
+    ``keeps_passed`` tokens for all layers with a window. One that
     ``gathers_tokens`` has room at its experts for full steps of all copies that share them; one
-    that ``allocates_context`` takes the caches of the longest sequence at once. At its peak it
+    that ``allocates_context`` takes the caches of the longest sequence at once, of
+    ``default_context_tokens`` at least where settings do not say how long these are; others, where
+    they do not, take room for ``unset_context_tokens`` of all sequences together [token]. Whether
+    people leave it at that is open: ``context_unset`` says that they do otherwise than is usual,
+    who ask a default for less, or leave others at what they take. At its peak it
     holds ``cache_copies`` of its caches: two where a longer one is completed before the old goes.
     It ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
     ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
@@ -62,7 +67,8 @@ class EngineRuntime:
     the single ones there until all layers are done. It holds weights as ``expert_multiple`` and
     ``host_embedding`` say (see `Loading`). ``host_pool_bytes`` is set aside in the host's memory
     [B]. Sizes that follow from shapes are off by ``size_log_sigma``, the standard deviation of
-    their logarithm, and weights, which files tell, by ``weights_log_sigma`` [-].
+    their logarithm, and weights, which files tell, by ``weights_log_sigma`` [-]; files of a mix
+    differ beside that if ``mixes_vary``.
     """
 
     engine: str
@@ -99,9 +105,12 @@ class EngineRuntime:
     repeats_heads: bool = False
     allocates_context: bool = False
     default_context_tokens: float = 0.0
+    unset_context_tokens: float = 0.0
+    context_unset: bool = False
     profiles_images: bool = False
     pages_images: bool = False
     pages_windows: bool = False
+    keeps_passed: bool = False
     gathers_tokens: bool = False
     holds_widened: bool = False
     loads_repeated: bool = False
@@ -109,6 +118,17 @@ class EngineRuntime:
     joins_projections: bool = False
     host_embedding: bool = False
     host_pool_bytes: float = 0.0
+    mixes_vary: bool = True
+
+    @property
+    def by_other_context(self) -> EngineRuntime | None:
+        """The same where people set the length of sequences otherwise than is usual.
+
+        None where nothing depends on it as long as settings do not say.
+        """
+        if self.allocates_context and (self.default_context_tokens or self.unset_context_tokens):
+            return replace(self, context_unset=True)
+        return None
 
     @property
     def loading(self) -> Loading:
@@ -129,6 +149,9 @@ class EngineRuntime:
         """Tokens that a sequence's caches have room for, by the longest one allowed [token]."""
         if not self.allocates_context:
             return tokens
+        if most_tokens is None and self.context_unset and self.default_context_tokens:
+            # As many as are needed, or the default, which the oldest tokens leave.
+            return minimum(tokens, self.default_context_tokens)
         most = self.default_context_tokens if most_tokens is None else float(most_tokens)
         return maximum(tokens, most) if most else tokens
 
@@ -202,9 +225,10 @@ class EngineRuntime:
         """What the allocator reserves beyond temporary tensors [B]."""
         return scale(self.slack_ratio, peak_bytes)
 
-    def loaded(self, weights_bytes: Number) -> Interval:
-        """Weights, as far as what engines hold of a checkpoint can be off them [B]."""
-        return from_log_sigma(weights_bytes, self.weights_log_sigma)
+    def loaded(self, weights_bytes: Number, mix_log_sigma: float = 0.0) -> Interval:
+        """Weights, as far as files may differ, and what engines hold of these be off [B]."""
+        mixed = mix_log_sigma if self.mixes_vary else 0.0
+        return from_log_sigma(weights_bytes, hypot(self.weights_log_sigma, mixed))
 
     def sized(self, size_bytes: Number) -> Interval:
         """A size that follows from shapes, as far as what is held can be off it [B]."""

@@ -239,7 +239,7 @@ def training_memory(
     bits = deployment.precision.weights.bits_per_element
     others = {
         choice: tuple(
-            _by_settings(deployment, micro_batch, one, overheads, beside)
+            _by_settings(choice.deployed(deployment), micro_batch, one, overheads, beside)
             for one in settings.otherwise(choice)
         )
         for choice in settings.left_open

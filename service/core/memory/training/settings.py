@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from service.core.architecture.model import DropoutSite
+from service.core.deployment import Deployment
 from service.core.elementwise import Number
 from service.core.engines import release_key
 from service.core.lightweight import computed_once, lightweight
 from service.core.memory.tiers import UNKNOWN_WORTH, TierWorth
+from service.core.number_formats import NumberFormat
 
 #: What is trained; with "forward" nothing is: a teacher or a reference only computes its results.
 Method: TypeAlias = Literal["full", "lora", "qlora", "forward"]
@@ -130,13 +132,22 @@ class LeftOpen:
 
     ``names`` are the settings of a request that would tell it; each of ``others`` holds values by
     fields of `TrainingSettings`. It is open where training goes by one of ``methods`` with one of
-    ``zero_stages``, by any if there are none.
+    ``zero_stages``, by any if there are none. With others products run in the format ``computed``;
+    None: in that of the run.
     """
 
     names: tuple[str, ...]
     others: tuple[tuple[tuple[str, Any], ...], ...]
     methods: frozenset[str] = frozenset()
     zero_stages: frozenset[int] = frozenset()
+    computed: NumberFormat | None = None
+
+    def deployed(self, deployment: Deployment) -> Deployment:
+        """A run's deployment with others."""
+        if self.computed is None:
+            return deployment
+        precision = replace(deployment.precision, activations=self.computed)
+        return replace(deployment, precision=precision)
 
     def is_open(self, settings: TrainingSettings, weight_bits: float) -> bool:
         """Whether a run with weights of so many bits leaves it open.

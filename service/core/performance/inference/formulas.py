@@ -242,7 +242,7 @@ LATENCY = (
         _of(_KEPT_MIX, "base_s", "taken_s", "fitting_prompts")
         | _of(_KEPT_STATE, "busy_ratio")
         | paths(
-            "latency.kept.cycle_s",
+            "latency.kept_load.cycle_s",
             "latency.kept.state.requests_per_s",
             stages="deployment.parallelism.pipeline",
         ),
@@ -252,14 +252,19 @@ LATENCY = (
         "waiting_ratio * tail_s",
         _QUEUE,
         "latency.ttft_parts_s.queue",
-        paths("latency.kept.prompt_queue.waiting_ratio", "latency.kept.prompt_queue.tail_s"),
+        paths(
+            "latency.kept_load.prompt_queue.waiting_ratio", "latency.kept_load.prompt_queue.tail_s"
+        ),
     ),
     Formula(
         "slot_queue_s",
         "waiting_ratio * tail_s",
         _SLOTS,
         "latency.ttft_parts_s.slot_queue",
-        paths("latency.kept.slot_queue.waiting_ratio", "latency.kept.slot_queue.tail_s"),
+        paths(
+            "latency.kept_load.slot_queue.waiting_ratio",
+            "latency.kept_load.slot_queue.tail_s",
+        ),
     ),
     Formula(
         "ttft_s",

@@ -178,7 +178,12 @@ class InferenceLatency:
     @property
     def kept(self) -> TimedLoad | Burst:
         """The replica if it keeps up with what comes, for which alone first tokens have an end."""
-        return self.replica if self.ends is None else self.ends.kept
+        return self.kept_load or self.replica
+
+    @property
+    def kept_load(self) -> OpenLoad | None:
+        """The same under a rate; None without one."""
+        return None if self.ends is None else self.ends.kept
 
     @property
     def endless(self) -> Truth:

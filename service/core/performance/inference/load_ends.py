@@ -16,6 +16,7 @@ from numpy import ndarray
 from service.core.elementwise import (
     Number,
     Truth,
+    either,
     everywhere,
     exp,
     hypot,
@@ -79,10 +80,12 @@ class LoadEnds:
 
     @computed_once
     def kept(self) -> OpenLoad:
-        """The load of the median of replicas that keep up; far from saturation the estimate."""
-        if everywhere(self.load.utilisation_ratio * exp(_SURE * self.log_sigma) <= 1.0):
+        """The load of the median of replicas that keep up; the estimate where all or none do."""
+        own = self.load.utilisation_ratio
+        as_it_is = either(own * exp(_SURE * self.log_sigma) <= 1.0, self.endless)
+        if everywhere(as_it_is):
             return self.load
-        return self.load.at_utilisation(self._keeping_up(_USUAL))
+        return self.load.at_utilisation(where(as_it_is, own, self._keeping_up(_USUAL)))
 
     @computed_once
     def faster(self) -> OpenLoad:
