@@ -57,6 +57,7 @@ class TrainingSettings(AskedSettings):
     lora_targets: list[str]
     master_weights: bool
     optimizer_state_dtype: Dtype
+    sequence_parallel: bool
     offload: TrainingOffload
     zero_stage: int
     pipeline_schedule: Schedule

@@ -214,8 +214,10 @@ class TrainingSettingsRequest(Request):
     activation_checkpointing: Checkpointing | None = None
     """none, selective, which recomputes attention scores, selective-operators, which recomputes
     also every other matrix product, or full for whole layers. If null, as the framework does:
-    selective-operators for torchtitan, full for MaxText, LLaMA-Factory, Unsloth, PEFT and TRL, and
-    for Transformers with method qlora, none for others."""
+    selective-operators for torchtitan, full for MaxText, LLaMA-Factory, Unsloth, PEFT and TRL, for
+    torchtune but with method lora on several accelerators, for Transformers with method qlora and
+    for Megatron of before sequence parallelism, none for others; or full where more than half of
+    all layers must be recomputed for the run to fit."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Layers of a recomputed block, with full checkpointing."""
     attention: AttentionKernel | None = None
@@ -239,9 +241,9 @@ class TrainingSettingsRequest(Request):
     fused for Unsloth, plain for others."""
     cross_entropy_chunk_tokens: int = Field(1024, ge=1, le=100_000_000)
     """Tokens of such a part."""
-    sequence_parallel: bool = True
+    sequence_parallel: bool | None = None
     """Divide norms and residuals among tensor-parallel ranks, which tensor parallelism alone
-    repeats."""
+    repeats. If null, true where the framework's release can."""
     fp8_recipe: Fp8Recipe | None = None
     """How operands are scaled where products run in 8 bit: delayed by the largest values of earlier
     steps, tensorwise by those of the tensor, rowwise by those of each row, blockwise by those of
