@@ -12,7 +12,7 @@ from service.core.format_lists import ANY_FORMAT, WIDTHS, FormatList
 UNTOLD = (
     *("activation_checkpointing", "fused_kernels", "cross_entropy"),
     *("lora_targets", "adapter_dropout", "dropout", "master_weights", "optimizer_state_dtype"),
-    *("expandable_segments", "adapter_dtype", "gradient_sum_dtype"),
+    *("expandable_segments", "adapter_dtype", "gradient_sum_dtype", "sequence_parallel"),
 )
 #: What people make otherwise beside these.
 ALSO_OPEN = ("attention", "gradient_dtype", "framework_generation")

@@ -58,6 +58,7 @@ class TrainingSettings(AskedSettings):
     master_weights: bool
     micro_batch_size: int
     optimizer_state_dtype: Dtype
+    sequence_parallel: bool
     offload: TrainingOffload
     zero_stage: int
     pipeline_schedule: Schedule

@@ -246,8 +246,9 @@ class TrainingSettingsRequest(Request):
     """What is recomputed in the backward pass: none; selective (attention scores);
     selective-operators (also every second matrix product); or full (whole layers). If null, as in
     the framework: selective-operators for torchtitan; full for MaxText, LLaMA-Factory, Unsloth,
-    PEFT and TRL, and for Transformers with method qlora; none for others; if the run does not fit
-    by that, nor with a higher zero_stage, full."""
+    PEFT and TRL, for torchtune except with method lora on several accelerators, for Transformers
+    with method qlora, and for Megatron before it had sequence parallelism; none for others. It is
+    full, too, where more than half of all layers must be recomputed for the run to fit."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Number of layers that are recomputed together, with activation_checkpointing full."""
     attention: AttentionKernel | None = None
@@ -271,9 +272,9 @@ class TrainingSettingsRequest(Request):
     for torchtune and LLM.Q, fused for Unsloth, plain for others."""
     cross_entropy_chunk_tokens: int = Field(1024, ge=1, le=100_000_000)
     """Number of tokens in a chunk, with cross_entropy chunked or fused."""
-    sequence_parallel: bool = True
+    sequence_parallel: bool | None = None
     """Whether norms and residuals are divided over tensor-parallel ranks. Tensor parallelism alone
-    repeats them on each."""
+    repeats them on each. If null, true where the framework's release can."""
     fp8_recipe: Fp8Recipe | None = None
     """How operands are scaled if products run in 8 bits: delayed (by the largest values of earlier
     steps), tensorwise (of the tensor), rowwise (of each row), blockwise (of each block, as in

@@ -82,6 +82,7 @@ def test_an_unnamed_framework_is_less_certain(ask):
 
 UNTOLD_OF = {
     "torchtune": {
+        "activation_checkpointing": "full",
         "cross_entropy": "chunked",
         "fused_kernels": False,
         "master_weights": False,
@@ -187,6 +188,28 @@ def test_what_depends_on_the_layout_is_as_those_who_use_the_framework_run_it(
 def test_what_a_request_says_outdoes_the_framework(settings):
     told = {"cross_entropy": "plain", "master_weights": True, "lora_targets": ["k_proj"]}
     assert settings("torchtune", method="lora", **told)[1].items() >= told.items()
+
+
+def test_megatron_of_before_sequence_parallelism_has_none_and_recomputes_all(settings):
+    for framework, version in (("megatron-lm", "2021-06"), ("megatron-deepspeed", "2022-02")):
+        old = settings(framework, framework_version=version)[1]
+        assert not old["sequence_parallel"]
+        assert old["activation_checkpointing"] == "full"
+        new = settings(framework)[1]
+        assert new["sequence_parallel"]
+        assert new["activation_checkpointing"] == "none"
+        # What a request says outdoes it.
+        told = {"sequence_parallel": True, "activation_checkpointing": "none"}
+        assert settings(framework, framework_version=version, **told)[1].items() >= told.items()
+
+
+def test_torchtune_recomputes_but_where_adapters_train_on_several_accelerators(settings):
+    def recomputed(**training):
+        return settings("torchtune", **training)[1]["activation_checkpointing"]
+
+    several = {"parallelism": {"data": 2}}
+    assert recomputed() == recomputed(**several) == recomputed(method="lora") == "full"
+    assert recomputed(method="lora", sequence_length=1024, **several) == "none"
 
 
 def test_matrices_are_named_as_the_model_names_them(settings):
@@ -493,7 +516,8 @@ def test_older_releases_leave_open_what_they_had(packaged_snapshot):
         for version in ("2023-11", "2026")
     }
     # Liger kernels came in 2024.
-    assert names == {"2023-11": {"master_weights"}, "2026": {"cross_entropy", "master_weights"}}
+    assert names["2026"] - names["2023-11"] == {"cross_entropy"}
+    assert names["2023-11"] == {"activation_checkpointing", "master_weights"}
 
 
 @pytest.mark.parametrize(

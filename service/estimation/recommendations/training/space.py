@@ -297,6 +297,8 @@ def variants(
                 common = settings_of(run).model_copy(
                     update={"method": method, "optimizer": optimizer}
                 )
+                # Every candidate says what it recomputes.
+                said = common.model_copy(update={"activation_checkpointing": _CHECKPOINTING[0]})
                 stages_of_zero = recipes.zero_stages or _ZERO_STAGES
                 filled = {
                     stage: filled_in(
@@ -312,7 +314,7 @@ def variants(
                 bases = {
                     stage: replace(
                         training_settings(asked, release.generation, recipes, architecture),
-                        left_open=left_open(common, framework, release.generation, architecture),
+                        left_open=left_open(said, framework, release.generation, architecture),
                     )
                     for stage, asked in filled.items()
                 }
