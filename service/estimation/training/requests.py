@@ -220,9 +220,10 @@ class TrainingSettingsRequest(Request):
     """Layers of a recomputed block, with full checkpointing."""
     attention: AttentionKernel | None = None
     """Attention kernel: eager stores the attention scores, flash does not; flash-fp8 multiplies in
-    8 bit, forward and backward, as Transformer Engine does with fp8_dpa. If null, as the framework
-    does: eager in Megatron of before sequence parallelism, and for models that cap scores (Gemma 2)
-    in LitGPT, Transformers and what is built on it; flash elsewhere."""
+    8 bit, forward and backward, as Transformer Engine does with fp8_dpa; flash-1 is FlashAttention
+    of before version 2 (July 2023), or Triton's port of it. If null, as the framework does: eager
+    in Megatron of before sequence parallelism, and for models that cap scores (Gemma 2) in LitGPT,
+    Transformers and what is built on it; flash elsewhere."""
     fused_kernels: bool | None = None
     """Whether norms and gated activations are fused, by a compiler or by hand; if null, as the
     framework does unless told otherwise: not in Transformers, PEFT, Axolotl, LLaMA-Factory, LitGPT,
