@@ -18,6 +18,7 @@ _OF_SPEED = frozenset(
         "acceptance_assumed",
         "efficiency_not_measured",
         "host_link_unknown",
+        "kind_of_run_not_measured",
         "no_peer_to_peer",
         "speed_left_open",
         "tensor_across_slow_links",

@@ -69,6 +69,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "impact_unknown": ("regions", "series"),
     "index_is_judgement": ("index", "weights"),
     "instance_divides_group": ("cost.rented", "cost.instance"),
+    "kind_of_run_not_measured": ("step_s", "training.method", "training"),
     "last_update_short": ("training.micro_batch_size", "grpo", "dpo", "training"),
     "latency_unknown": ("links", "media", "bytes"),
     "layout_assumed": ("parallelism", "deployment.parallelism"),

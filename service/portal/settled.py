@@ -33,6 +33,7 @@ _SCHEDULES = {
 _ATTENTION = {
     "eager": "attention that keeps its scores",
     "flash": "FlashAttention",
+    "flash-1": "FlashAttention of before version 2",
     "flash-fp8": "FlashAttention in FP8",
 }
 _LOSSES = {

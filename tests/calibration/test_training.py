@@ -19,6 +19,7 @@ from service.calibration.training import (
     weights_of,
 )
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.performance.training.measured import MEASURED, RunKind, run_kind
 from service.estimation.levels import TRAINING, hardware_keys
 from service.estimation.measurements.documents import MeasurementDocument
 from service.settings import INSTALLATION
@@ -47,6 +48,15 @@ def runs(
 
 def of_source(runs: list[MeasuredRun], source: str, every: int = 1) -> list[MeasuredRun]:
     return [run for run in runs if run.source == source][::every]
+
+
+def test_kinds_of_runs_that_count_as_timed_are_those_of_the_rows(runs: list[MeasuredRun]) -> None:
+    found: dict[str, set[RunKind]] = {}
+    for run in runs:
+        setup = run.trained.speed.setup
+        kind = run_kind(setup.deployment, setup.settings)
+        found.setdefault(run.keys["class"], set()).add(kind)
+    assert found == {name: set(kinds) for name, kinds in MEASURED.items()}
 
 
 def made_by(runs: list[MeasuredRun], values: dict[str, float]) -> list[MeasuredRun]:

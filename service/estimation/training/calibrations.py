@@ -10,7 +10,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
-from service.core.engines import FALLBACK_ENGINE
+from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.explanation import EstimateWarning
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
@@ -25,6 +25,7 @@ from service.estimation.levels import (
     TRAINING_SPREAD,
     UNSTATED_FRAMEWORK,
     Held,
+    engine_keys,
     held,
     log_sigma,
     speed_keys,
@@ -44,8 +45,9 @@ _TOLD = ("training-speed/hardware", "training-speed/kernels", "training-speed/fr
 class TrainingFigures:
     """Everything measured that a training estimate uses besides hardware, model and memory.
 
-    ``entries`` are the ids of the calibrations used, those of ``power`` apart; ``warnings`` say
-    where a fallback was taken, ``power_warnings`` where it was one of power.
+    ``framework_class`` is that of a framework that was named. ``entries`` are the ids of the
+    calibrations used, those of ``power`` apart; ``warnings`` say where a fallback was taken,
+    ``power_warnings`` where it was one of power.
     """
 
     efficiency: TrainingCalibration
@@ -57,6 +59,7 @@ class TrainingFigures:
     host_memory_bytes_per_s: float
     host_link_bytes_per_s: float
     nvme_bytes_per_s: float
+    framework_class: str | None
     entries: tuple[str, ...]
     power_entries: tuple[str, ...]
     failure_entry: str
@@ -121,6 +124,7 @@ def _figures(
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
     host = known[_HOST].value
     failures = known[_FAILURES].value
+    named = engine_of_release(release) != FALLBACK_ENGINE
     efficiency, entries, warnings = _efficiency(snapshot, release, family, link, power, halved)
     return TrainingFigures(
         efficiency=efficiency,
@@ -132,6 +136,9 @@ def _figures(
         host_memory_bytes_per_s=float(host["host_memory_bytes_per_s"].value),
         host_link_bytes_per_s=float(host["host_link_bytes_per_s"].value),
         nvme_bytes_per_s=float(host["nvme_bytes_per_s"].value),
+        framework_class=engine_keys(release, snapshot.engines, "training")["class"]
+        if named
+        else None,
         entries=(*entries, _HOST),
         power_entries=(*power_ids, infrastructure_id),
         failure_entry=_FAILURES,

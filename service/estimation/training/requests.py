@@ -252,10 +252,11 @@ class TrainingSettingsRequest(Request):
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Number of layers that are recomputed together, with activation_checkpointing full."""
     attention: AttentionKernel | None = None
-    """Attention kernel: eager stores the attention scores, flash does not, and flash-fp8 also
-    multiplies in 8 bits, as Transformer Engine does with fp8_dpa. If null, as in the framework:
-    eager in Megatron before it had sequence parallelism, and for models that cap scores (Gemma 2)
-    in LitGPT, Transformers and frameworks built on it; flash elsewhere."""
+    """Attention kernel: eager stores the attention scores, flash does not, flash-fp8 also
+    multiplies in 8 bits, as Transformer Engine does with fp8_dpa, and flash-1 is FlashAttention
+    before version 2 (July 2023), or Triton's port of it. If null, as in the framework: eager in
+    Megatron before it had sequence parallelism, and for models that cap scores (Gemma 2) in LitGPT,
+    Transformers and frameworks built on it; flash elsewhere."""
     fused_kernels: bool | None = None
     """Whether normalisation and gated activations are fused, by a compiler or by hand. If null, as
     in the framework by default: false in Transformers, PEFT, Axolotl, LLaMA-Factory, LitGPT,

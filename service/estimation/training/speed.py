@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from service.core.estimate.training import (
@@ -15,7 +15,9 @@ from service.core.estimate.training import (
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import exact
 from service.core.memory.training.memory import TrainingMemory
+from service.core.memory.training.settings import Method
 from service.core.performance.training.formulas import SPEED
+from service.core.performance.training.measured import is_timed, run_kind
 from service.core.performance.training.padding import Padding, log_normal_lengths, padding
 from service.core.performance.training.run import RUN, Failures
 from service.core.techniques.setup import TrainingSetup
@@ -23,6 +25,15 @@ from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.training.calibrations import TrainingFigures
 from service.estimation.training.open_choices import speed_warnings, with_open_choices
 from service.estimation.training.requests import FailuresRequest, TrainingRequest
+from service.estimation.wording import named_software
+
+#: What methods are called in sentences.
+_METHODS: Mapping[Method, str] = {
+    "full": "training all weights",
+    "lora": "LoRA",
+    "qlora": "QLoRA",
+    "forward": "forward passes",
+}
 
 
 def resolved_speed(
@@ -102,6 +113,7 @@ def run_steps(speed: TrainingSpeed) -> tuple[Step, ...]:
 def run_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[EstimateWarning]:
     """What to say about efficiencies that stand in for others, open choices, and failures."""
     yield from figures.warnings
+    yield from _kind_warnings(speed, figures)
     yield from speed_warnings(speed)
     if speed.run is None:
         return
@@ -117,6 +129,25 @@ def run_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[Est
             "less_than_a_step",
             f"one step takes {tokens_per_step:.0f} tokens, more than the whole run has",
         )
+
+
+def _kind_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[EstimateWarning]:
+    """What to say where nobody timed a kind of run by a framework of this class."""
+    setup = speed.setup
+    kind = run_kind(setup.deployment, setup.settings)
+    if is_timed(figures.framework_class, kind):
+        return
+    software = "any framework"
+    if figures.framework_class is not None:
+        software = f"{named_software(setup.settings.release)} or frameworks like it"
+    what = _METHODS[kind.method]
+    what += " of a model with routed experts" if kind.routed else " of a dense model"
+    what += " with products of 8 bits or fewer" if kind.narrow else ""
+    yield EstimateWarning(
+        "kind_of_run_not_measured",
+        f"no speed of {what} by {software} is published: what is known of other "
+        "runs stands in, and the speed is less certain than of runs that were measured",
+    )
 
 
 def failures_of(asked: FailuresRequest, figures: TrainingFigures) -> Failures:

@@ -46,7 +46,8 @@ def test_norms_of_dora_are_taken_on_every_use_of_a_matrix(parts):
         for size in (1, 8)
     }
     assert added[1] == pytest.approx(added[8])
-    assert 2 * 14 * MATRICES / added[1] == pytest.approx(A100_BYTES_PER_S, rel=0.25)
+    # Streaming kernels reach 0.7 to 0.9 of the datasheet's bandwidth.
+    assert 0.7 < 2 * 14 * MATRICES / added[1] / A100_BYTES_PER_S < 0.9
     once = parts(adapter="dora", activation_checkpointing="none")["elementwise_s"]
     plain = parts(activation_checkpointing="none")["elementwise_s"]
     # Beside norms, gradients of the magnitudes are summed once.

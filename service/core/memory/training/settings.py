@@ -16,8 +16,9 @@ from service.core.number_formats import NumberFormat
 
 #: What is trained; with "forward" nothing is: a teacher or a reference only computes its results.
 Method: TypeAlias = Literal["full", "lora", "qlora", "forward"]
-#: flash-fp8 multiplies in 8 bit, forward and backward.
-AttentionKernel: TypeAlias = Literal["flash", "flash-fp8", "eager"]
+#: flash-fp8 multiplies in 8 bit, forward and backward; flash-1 are kernels of before
+#: FlashAttention-2, its port to Triton among them.
+AttentionKernel: TypeAlias = Literal["flash", "flash-1", "flash-fp8", "eager"]
 Optimizer: TypeAlias = Literal[
     "adamw",
     "adamw-8bit",

@@ -51,6 +51,12 @@ _BLOCK_TOKENS = 1536
 #: https://arxiv.org/abs/2407.08608; the backward pass is taken to gain as much.
 _FP8_ATTENTION_RATIO = 740.0 / 1200.0
 
+#: Time of attention by the first FlashAttention over that by its successor, forward and backward:
+#: 1.7 to 3.0 by its kernels of CUDA, 1.3 to 2.5 by those of Triton, so that both are within 1.7 to
+#: 2.5. The lower end is taken, as trainers preferred the faster of them.
+#: Source: Dao, FlashAttention-2, 2023, section 4.1, https://arxiv.org/abs/2307.08691.
+_FIRST_FLASH_RATIO = 1.7
+
 #: What weights can be trained in, with products of fewer than 16 bits.
 _TRAINED_NARROW = ("fp8", "fp4")
 _HALF_BITS = 16.0
@@ -71,7 +77,8 @@ class TrainingWork:
     ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``narrow_ratio``
     is the share of dense products with narrowed operands, ``head_ratio`` that of the head's, and
     ``ending_ratio`` that of products which end a layer and whose results no gradient needs,
-    ``adapters_per_layer`` how many matrices of a layer have an adapter. ``filled_attention`` and
+    ``adapters_per_layer`` how many matrices of a layer have an adapter; kernels of attention take
+    ``attention_ratio`` times as long as those of today. ``filled_attention`` and
     ``filled_ratio`` have what is computed beside: zeros that fill up vectors, and
     blocks that windows cover in part.
     """
@@ -82,6 +89,7 @@ class TrainingWork:
     filled_ratio: float
     matrix_precision: str
     attention_precision: str
+    attention_ratio: float
     elementwise_bytes_per_token: float
     elementwise_bytes_per_pair: float
     narrowed_elements_per_token: float
@@ -98,14 +106,14 @@ class TrainingWork:
     normed_elements: float
 
     def attention_slowdown(self, accelerator: Accelerator) -> Number:
-        """Time of attention in its precision over that in 16 bit [-]."""
+        """Time of attention by its kernels and precision over that of today's in 16 bit [-]."""
         if self.attention_precision == "bf16":
-            return 1.0
+            return self.attention_ratio
         if self.attention_precision == "fp8":
             return _FP8_ATTENTION_RATIO
         usual, _ = peak_flops_per_s(accelerator, "bf16")
         wider, _ = peak_flops_per_s(accelerator, self.attention_precision)
-        return usual / wider
+        return self.attention_ratio * usual / wider
 
 
 @lru_cache(maxsize=1024)
@@ -184,6 +192,7 @@ def training_work(
         filled_ratio=_filled_ratio(products, meeting, lanes),
         matrix_precision=chosen.matrix_precision,
         attention_precision=_attention_precision(precision, settings),
+        attention_ratio=_FIRST_FLASH_RATIO if settings.attention == "flash-1" else 1.0,
         elementwise_bytes_per_token=per_token + logits,
         elementwise_bytes_per_pair=sum(g.count * g.stored_bytes_per_pair for g in kept),
         narrowed_elements_per_token=narrow,
