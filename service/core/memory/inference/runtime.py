@@ -67,9 +67,9 @@ class EngineRuntime:
     the single ones there until all layers are done; experts of a layer it then stacks, for which
     their inward matrices are there three times, joined, as room and as stack. It holds weights as
     ``expert_multiple`` and ``host_embedding`` say (see `Loading`). ``host_pool_bytes`` is set aside
-    in the host's memory [B]. Sizes that follow from shapes are off by ``size_log_sigma``, the standard deviation of
-    their logarithm, and weights, which files tell, by ``weights_log_sigma`` [-]; files of a mix
-    differ beside that if ``mixes_vary``.
+    in the host's memory [B]. Sizes that follow from shapes are off by ``size_log_sigma``, the
+    standard deviation of their logarithm, and weights, which files tell, by ``weights_log_sigma``
+    [-]; files of a mix differ beside that if ``mixes_vary``.
     """
 
     engine: str
