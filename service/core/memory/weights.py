@@ -62,7 +62,8 @@ class RankWeights:
     ``widened_bytes`` is the largest matrix once it is widened to 16 bit, if its format is one whose
     kernels do so before they multiply, ``repeated_bytes`` a second copy of a table that the
     checkpoint stores twice though it is shared, and ``single_bytes`` projections of queries, keys
-    and values that are stored one by one; zero otherwise. ``mix_log_sigma`` is how far files of the
+    and values that are stored one by one; zero otherwise. ``inward_bytes`` are matrices that the
+    routed experts of one layer read their input by. ``mix_log_sigma`` is how far files of the
     format differ in size by who made them, as a standard deviation of the logarithm [-].
     """
 
@@ -76,6 +77,7 @@ class RankWeights:
     widened_bytes: float
     repeated_bytes: float
     single_bytes: float
+    inward_bytes: float
     mix_log_sigma: float
 
 
@@ -149,6 +151,14 @@ def stage_weights(
         if repeats
         else 0.0,
         single_bytes=single,
+        inward_bytes=max(
+            sum(
+                stored(tensor, kv_heads(group))
+                for tensor in group.tensors
+                if tensor.shard is Shard.EXPERT_COLUMN
+            )
+            for group in architecture.groups
+        ),
         mix_log_sigma=abs(log(1.0 - raised / total)) * _MIX_SPREAD_RATIO if raised else 0.0,
     )
 

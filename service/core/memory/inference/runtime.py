@@ -64,11 +64,12 @@ class EngineRuntime:
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
-    the single ones there until all layers are done. It holds weights as ``expert_multiple`` and
-    ``host_embedding`` say (see `Loading`). ``host_pool_bytes`` is set aside in the host's memory
-    [B]. Sizes that follow from shapes are off by ``size_log_sigma``, the standard deviation of
-    their logarithm, and weights, which files tell, by ``weights_log_sigma`` [-]; files of a mix
-    differ beside that if ``mixes_vary``.
+    the single ones there until all layers are done; experts of a layer it then stacks, for which
+    their inward matrices are there three times, joined, as room and as stack. It holds weights as
+    ``expert_multiple`` and ``host_embedding`` say (see `Loading`). ``host_pool_bytes`` is set aside
+    in the host's memory [B]. Sizes that follow from shapes are off by ``size_log_sigma``, the
+    standard deviation of their logarithm, and weights, which files tell, by ``weights_log_sigma``
+    [-]; files of a mix differ beside that if ``mixes_vary``.
     """
 
     engine: str
@@ -138,7 +139,8 @@ class EngineRuntime:
     def loaded_twice_bytes(self, weights: RankWeights) -> float:
         """What of the weights is there twice until a model is loaded [B]."""
         repeated = weights.repeated_bytes if self.loads_repeated else 0.0
-        return repeated + (weights.single_bytes if self.joins_projections else 0.0)
+        joined = weights.single_bytes + 2.0 * weights.inward_bytes
+        return repeated + (joined if self.joins_projections else 0.0)
 
     def usable_bytes(self, capacity_bytes: Number, ratio: Number, counted: Number) -> Number:
         """What it may fill of the memory, by its share [-] and what counts against that [B]."""

@@ -294,6 +294,31 @@ def test_projections_that_an_engine_joins_are_there_twice_until_the_model_is_loa
     assert long.weights_bytes.value == short.weights_bytes.value
 
 
+MIXTRAL = {
+    "model_type": "mixtral",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 32000,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+    "tie_word_embeddings": False,
+}
+
+
+def test_experts_that_an_engine_stacks_take_room_of_a_layer_until_the_model_is_loaded():
+    """AutoAWQ joins inward matrices of a layer's experts, then stacks them into a new module."""
+    int4 = NUMBER_FORMATS["awq-int4"]
+    workload = InferenceWorkload(1.0, 8.0, 1.0)
+    model, halves = parse_config(MIXTRAL), Parallelism(pipeline=2)
+    stacked = memory_of(model, "autoawq", workload, int4, parallelism=halves)
+    experts = 8 * 2 * 4096 * 14336 * int4.bits(TensorClass.EXPERT) / 8.0
+    projections = 16 * 4096 * (4096 + 2 * 1024) * int4.bits(TensorClass.ATTENTION) / 8.0
+    assert stacked.peak_bytes == pytest.approx(2.0 * experts + projections)
+
+
 @given(asked)
 def test_as_many_as_there_is_room_for_fit(memory: InferenceMemory):
     most = memory.max_concurrency.value
