@@ -16,7 +16,6 @@ from numpy import ndarray
 from service.core.elementwise import (
     Number,
     Truth,
-    either,
     everywhere,
     exp,
     hypot,
@@ -80,12 +79,12 @@ class LoadEnds:
 
     @computed_once
     def kept(self) -> OpenLoad:
-        """The load of the median of replicas that keep up; the estimate where all or none do."""
+        """The load of the median of replicas that keep up; far from saturation the estimate."""
         own = self.load.utilisation_ratio
-        as_it_is = either(own * exp(_SURE * self.log_sigma) <= 1.0, self.endless)
-        if everywhere(as_it_is):
+        far = own * exp(_SURE * self.log_sigma) <= 1.0
+        if everywhere(far):
             return self.load
-        return self.load.at_utilisation(where(as_it_is, own, self._keeping_up(_USUAL)))
+        return self.load.at_utilisation(where(far, own, self._keeping_up(_USUAL)))
 
     @computed_once
     def faster(self) -> OpenLoad:
@@ -141,8 +140,12 @@ class LoadEnds:
         return exp(hypot(unsure, log(REACHED_RATIO)) - unsure)
 
     def _keeping_up(self, share: float) -> Number:
-        """Utilisation of a replica faster than such a share of those that keep up [-]."""
-        own, log_sigma = self.load.utilisation_ratio, maximum(self.log_sigma, _NONE)
+        """Utilisation of a replica faster than such a share of those that keep up [-].
+
+        Where none does, that with as much as the fastest serve.
+        """
+        own = minimum(self.load.utilisation_ratio, self._factor)
+        log_sigma = maximum(self.log_sigma, _NONE)
         keeping = normal_share(minimum(maximum(-log(own) / log_sigma, -_FAR), _FAR))
         faster = normal_quantile((1.0 - share) * keeping)
         return minimum(own * exp(-log_sigma * faster), HIGHEST_UTILISATION)
