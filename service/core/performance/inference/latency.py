@@ -187,8 +187,11 @@ class InferenceLatency:
 
     @property
     def endless(self) -> Truth:
-        """Whether requests wait without end on all replicas that the estimate reaches over."""
-        return False if self.ends is None else self.ends.endless
+        """Whether more comes than even the upper end of the rate at saturation."""
+        asked = self.workload.requests_per_s
+        if asked is None or self.load is None:
+            return False
+        return asked >= self.saturation_requests_per_s.high
 
     def _reaching(self, own: Interval, name: str) -> Interval:
         """A figure over what it is by other choices."""

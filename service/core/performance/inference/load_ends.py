@@ -91,11 +91,6 @@ class LoadEnds:
         """The load of a faster replica."""
         return self.load.at_utilisation(self._keeping_up(_FAST))
 
-    @property
-    def endless(self) -> Truth:
-        """Whether more comes than even a replica at the fast end of the estimate serves."""
-        return self.load.utilisation_ratio >= self._factor
-
     def ttft_s(self, log_sigma: Number) -> Interval:
         """Mean time to the first token, if a replica's steps are known as well as that [s].
 
