@@ -96,13 +96,13 @@ class LoadEnds:
 
         Its upper end is that of a replica at 98 % of its saturation rate at most.
         """
-        ends = (load.mean_ttft_s for load in (self.kept, self.faster, self.waiting))
-        return _between(*ends, log_sigma)
+        value, fast, slow = self.kept, self.faster, self.waiting
+        return _between(value.mean_ttft_s, fast.mean_ttft_s, slow.mean_ttft_s, log_sigma)
 
     def tpot_s(self, log_sigma: Number) -> Interval:
         """Mean time of each later token, if a replica's steps are known as well as that [s]."""
-        ends = (load.state.tpot_s for load in (self.load, self.faster, self.slower))
-        return _between(*ends, log_sigma)
+        value, fast, slow = (load.state for load in (self.load, self.faster, self.slower))
+        return _between(value.tpot_s, fast.tpot_s, slow.tpot_s, log_sigma)
 
     def percentile_s(self, figure: str, share: str, log_sigma: Number) -> Interval:
         """A percentile over requests of a time by its name, if steps are known as well as that [s].
