@@ -165,7 +165,10 @@ def _first_tokens(
     rate = state.requests_per_s / stages
     # Others that are computed in the same step, of which each adds less than the first takes, and
     # the rest of the step under way.
-    another_s = maximum(crowded_s(replica, mix, 1.0) - crowded_s(replica, mix, 0.0), 0.0)
+    another_s: Number = 0.0
+    if not is_nothing(apart):
+        another_s = crowded_s(replica, mix, 1.0) - crowded_s(replica, mix, 0.0)
+        another_s = maximum(another_s, 0.0)
     sharing = apart * state.others_ratio * minimum(state.prompts_per_step, mix.fitting_prompts)
     step_s = state.tpot_s
     variance = (

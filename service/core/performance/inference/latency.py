@@ -15,7 +15,7 @@ from service.core.deployment import (
     ServingSettings,
     most_requests,
 )
-from service.core.elementwise import Number, Truth, maximum, minimum, scaled, where
+from service.core.elementwise import Number, Truth, everywhere, maximum, minimum, scaled, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
 from service.core.lightweight import computed_once, lightweight
 from service.core.otherwise import Other, reaching
@@ -183,12 +183,15 @@ class InferenceLatency:
     @property
     def kept_load(self) -> OpenLoad | None:
         """The same under a rate; None without one."""
-        return None if self.ends is None else self.ends.kept
+        return self.load if self.ends is None or everywhere(self.endless) else self.ends.kept
 
     @property
     def endless(self) -> Truth:
-        """Whether requests wait without end on all replicas that the estimate reaches over."""
-        return False if self.ends is None else self.ends.endless
+        """Whether more comes than even the upper end of the rate at saturation."""
+        asked = self.workload.requests_per_s
+        if asked is None or self.load is None:
+            return False
+        return asked >= self.saturation_requests_per_s.high
 
     def _reaching(self, own: Interval, name: str) -> Interval:
         """A figure over what it is by other choices."""

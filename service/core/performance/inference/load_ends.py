@@ -16,7 +16,6 @@ from numpy import ndarray
 from service.core.elementwise import (
     Number,
     Truth,
-    either,
     everywhere,
     exp,
     hypot,
@@ -80,35 +79,30 @@ class LoadEnds:
 
     @computed_once
     def kept(self) -> OpenLoad:
-        """The load of the median of replicas that keep up; the estimate where all or none do."""
+        """The load of the median of replicas that keep up; far from saturation the estimate."""
         own = self.load.utilisation_ratio
-        as_it_is = either(own * exp(_SURE * self.log_sigma) <= 1.0, self.endless)
-        if everywhere(as_it_is):
+        far = own * exp(_SURE * self.log_sigma) <= 1.0
+        if everywhere(far):
             return self.load
-        return self.load.at_utilisation(where(as_it_is, own, self._keeping_up(_USUAL)))
+        return self.load.at_utilisation(where(far, own, self._keeping_up(_USUAL)))
 
     @computed_once
     def faster(self) -> OpenLoad:
         """The load of a faster replica."""
         return self.load.at_utilisation(self._keeping_up(_FAST))
 
-    @property
-    def endless(self) -> Truth:
-        """Whether more comes than even a replica at the fast end of the estimate serves."""
-        return self.load.utilisation_ratio >= self._factor
-
     def ttft_s(self, log_sigma: Number) -> Interval:
         """Mean time to the first token, if a replica's steps are known as well as that [s].
 
         Its upper end is that of a replica at 98 % of its saturation rate at most.
         """
-        ends = (load.mean_ttft_s for load in (self.kept, self.faster, self.waiting))
-        return _between(*ends, log_sigma)
+        value, fast, slow = self.kept, self.faster, self.waiting
+        return _between(value.mean_ttft_s, fast.mean_ttft_s, slow.mean_ttft_s, log_sigma)
 
     def tpot_s(self, log_sigma: Number) -> Interval:
         """Mean time of each later token, if a replica's steps are known as well as that [s]."""
-        ends = (load.state.tpot_s for load in (self.load, self.faster, self.slower))
-        return _between(*ends, log_sigma)
+        value, fast, slow = (load.state for load in (self.load, self.faster, self.slower))
+        return _between(value.tpot_s, fast.tpot_s, slow.tpot_s, log_sigma)
 
     def percentile_s(self, figure: str, share: str, log_sigma: Number) -> Interval:
         """A percentile over requests of a time by its name, if steps are known as well as that [s].
@@ -141,8 +135,12 @@ class LoadEnds:
         return exp(hypot(unsure, log(REACHED_RATIO)) - unsure)
 
     def _keeping_up(self, share: float) -> Number:
-        """Utilisation of a replica faster than such a share of those that keep up [-]."""
-        own, log_sigma = self.load.utilisation_ratio, maximum(self.log_sigma, _NONE)
+        """Utilisation of a replica faster than such a share of those that keep up [-].
+
+        Where none does, that with as much as the fastest serve.
+        """
+        own = minimum(self.load.utilisation_ratio, self._factor)
+        log_sigma = maximum(self.log_sigma, _NONE)
         keeping = normal_share(minimum(maximum(-log(own) / log_sigma, -_FAR), _FAR))
         faster = normal_quantile((1.0 - share) * keeping)
         return minimum(own * exp(-log_sigma * faster), HIGHEST_UTILISATION)
