@@ -74,12 +74,12 @@ class Remark(Answer):
     """An assumption or a limit to be aware of."""
 
     code: str
-    """Stable code, e.g. does_not_fit; new ones may come."""
+    """Stable code, such as does_not_fit; new ones may be added."""
     pointer: str
-    """JSON pointer to the figure that it is about, in the object that holds the warnings; to a
-    field of the request, where there is no such figure."""
+    """JSON pointer to the figure concerned, within the object that holds the warnings; if there is
+    none, to a field of the request."""
     message: str
-    """A sentence for whoever decides."""
+    """The warning as a sentence."""
 
 
 class ExplanationStep(Answer):
@@ -135,8 +135,7 @@ class FitCertainty(Answer):
     """How certain the verdict is."""
 
     fits_certainty: Literal["yes", "likely", "unlikely", "no"]
-    """The same by interval: yes or no if the whole interval fits or does not fit, else likely or
-    unlikely."""
+    """yes or no if the whole interval fits or does not fit, otherwise likely or unlikely."""
 
 
 class Constraint(Answer):
@@ -148,7 +147,7 @@ class Constraint(Answer):
     value: float
     """The figure that is limited."""
     limit: float | None
-    """What it may be at most, or at least where more is better; null if not known."""
+    """Highest allowed value, or lowest if more is better; null if not known."""
     margin: float | None
     """Distance to the limit; negative if it is exceeded."""
     unit: str
@@ -184,17 +183,17 @@ class ReportUsed(Answer):
     report: int
     """Its number."""
     likeness_ratio: float
-    """Share of the variance of errors that its deployment and this one have in common, from 0
-    to 1."""
+    """Share of the variance of errors that the report's deployment and this one have in common,
+    from 0 to 1."""
     weight_ratio: float
-    """How far it was believed beside other reports, 1 for fully."""
+    """Weight of the report relative to the others; 1 for full weight."""
 
 
 class ChannelCorrection(Answer):
     """How own measurements corrected one part of the calibration."""
 
     correction_ratio: float
-    """What the published time, memory or power is multiplied by."""
+    """Factor on the published time, memory or power."""
     published_log_sigma: float
     """Standard deviation of the logarithm by published measurements alone."""
     own_log_sigma: float

@@ -14,7 +14,7 @@ class CostOfTime(Answer, total=False):
     """Costs of a request, of a year and of the period."""
 
     usd_per_request: Interval
-    """There without cost.breakdown, too, where nothing is generated."""
+    """Also present without cost.breakdown if nothing is generated."""
     usd_per_year: Interval
     usd_period: Interval
     """For period.days, or for period.requests if given."""
@@ -56,8 +56,8 @@ class Owned(Answer):
     """Parts of the cost of ownership."""
 
     accelerators: int
-    """Those that are bought: whole boards or racks where they are sold so, unless the request says
-    what one costs."""
+    """Number of accelerators that are bought: whole boards or racks if they are only sold so,
+    unless the request gives the price of one."""
     hardware_usd_per_hour: Interval
     electricity_usd_per_hour: Interval
     memory_tiers_usd_per_hour: NotRequired[IfAny[Interval]]
@@ -87,7 +87,7 @@ class TotalBasis(Answer):
     basis: Literal["owned", "rented"]
     """owned: depreciation and electricity; rented: the rent, where owning is not known."""
     includes_emissions: bool
-    """Whether emissions are in it, at cost.usd_per_tco2e."""
+    """Whether it includes emissions, at cost.usd_per_tco2e."""
 
 
 class TotalCost(TotalBasis, ServingCost):
@@ -101,14 +101,15 @@ class InferenceCost(Answer):
     """
 
     total: TotalCost | None
-    """Owning, else renting, with emissions at their price; null where neither is known."""
+    """Cost of owning, otherwise of renting, plus emissions at their price; null if neither is
+    known."""
 
     rented: RentedServing | None
     owned: OwnedServing | None
     """Needs a purchase price (where it is rented: cost.purchase_usd_per_accelerator, else the
     catalog's, too), and one of electricity: cost.electricity_usd_per_kwh, or the region's."""
     emissions: NotRequired[IfAny[ServingCost]]
-    """Emissions, if cost.usd_per_tco2e prices them; a cost to you only if a law says so."""
+    """Cost of emissions at cost.usd_per_tco2e. You pay it only if a law requires so."""
 
 
 class TotalTrainingCost(TotalBasis, TrainingRunCost):
@@ -122,11 +123,12 @@ class TrainingCost(Answer):
     """
 
     total: TotalTrainingCost | None
-    """Owning, else renting, with emissions at their price; null where neither is known."""
+    """Cost of owning, otherwise of renting, plus emissions at their price; null if neither is
+    known."""
 
     rented: RentedTraining | None
     owned: OwnedTraining | None
     """Needs a purchase price (where it is rented: cost.purchase_usd_per_accelerator, else the
     catalog's, too), and one of electricity: cost.electricity_usd_per_kwh, or the region's."""
     emissions: NotRequired[IfAny[TrainingRunCost]]
-    """Emissions, if cost.usd_per_tco2e prices them; a cost to you only if a law says so."""
+    """Cost of emissions at cost.usd_per_tco2e. You pay it only if a law requires so."""

@@ -17,13 +17,14 @@ class DeploymentEnergyParts(Answer, total=False):
     accelerator_busy_power_w: Interval
     """Per accelerator, while requests are in flight."""
     accelerator_idle_power_w: Interval
-    """Per accelerator, without requests: it holds its model."""
+    """Per accelerator, with a model in memory but no requests."""
     accelerator_mean_power_w: Interval
     """Per accelerator, averaged over all time."""
     host_power_per_accelerator_w: Interval
     """The accelerator's share of the machine's power, including losses of power supplies."""
     memory_tiers_power_per_accelerator_w: IfAny[Interval]
-    """Traffic of serving.memory_tiers, part of it_power_w, as far as its energy is known."""
+    """Power of traffic to serving.memory_tiers, as far as its energy is known; part of
+    it_power_w."""
     accelerator_prefill_power_w: Interval
     """Per accelerator, while prompts are computed."""
     accelerator_decode_power_w: Interval
@@ -42,11 +43,11 @@ class DeploymentEnergy(DeploymentEnergyParts):
     """Power and energy of the deployment, before the building's share."""
 
     it_power_w: Interval
-    """Mean of the whole deployment at the socket, without PUE."""
+    """Mean power of the whole deployment at the wall socket, without PUE."""
     busy_ratio: float
     """Share of time in which requests are in flight."""
     it_energy_per_request_wh: Interval
-    """Accelerators and hosts, idle time included."""
+    """Energy of accelerators and hosts per request, including idle time."""
 
 
 @part_of("impacts.breakdown")
@@ -69,7 +70,7 @@ class Carbon(CarbonSignal):
     embodied_gco2e: Interval | None
     """Share of manufacturing accelerators, machines around them and added memory."""
     total_gco2e: Interval | None
-    """Location-based operation and embodied."""
+    """Sum of location-based operation and embodied emissions."""
 
 
 @part_of("impacts.breakdown")
@@ -77,9 +78,9 @@ class WaterParts(Answer, total=False):
     """Where water is consumed."""
 
     on_site_l: Interval | None
-    """Evaporated by cooling."""
+    """Water that cooling evaporates on site."""
     off_site_l: Interval | None
-    """Evaporated where the electricity is made."""
+    """Water that power stations evaporate."""
     stress_weighted_l: Interval | None
     """Total × withdrawal-to-supply ratio of the basin."""
 
@@ -95,17 +96,17 @@ class ImpactParts(Answer, total=False):
     """What a footprint has beside energy, carbon and water."""
 
     it_energy_kwh: Interval | None
-    """Before the building's share (PUE)."""
+    """Energy of the IT equipment, without the building's share (PUE)."""
     accelerator_hours: Interval | None
     """Accelerator time used."""
     e_waste_kg: Interval | None
-    """Mass of hardware worn out, minus what is reused."""
+    """Mass of hardware that is used up, less what is reused."""
     primary_energy_mj: Interval | None
     """Electricity and manufacturing together."""
     primary_energy_electricity_mj: Interval | None
     """Part from electricity."""
     abiotic_depletion_kgsbeq: Interval | None
-    """From hardware and grid; null unless a grid factor is given."""
+    """Depletion by hardware and grid; null unless a factor of the grid is given."""
     abiotic_depletion_hardware_kgsbeq: Interval | None
     """Part from manufacturing hardware."""
 
@@ -139,7 +140,7 @@ class Confidence(Answer):
     """How reliable a figure is, in words."""
 
     level: Level
-    """One word for it."""
+    """The level of confidence in one word."""
     reason: str
 
 
@@ -222,7 +223,7 @@ class Electricity(Answer):
     contracted_ratio: float | None
     """Share of the electricity that contracts cover; null if none were stated."""
     matching: Literal["annual", "hourly"]
-    """Whether contracts are held against the year's consumption or each hour's."""
+    """Whether contracts are matched with the consumption of the year or of each hour."""
     pue_ratio: Interval
     wue_l_per_kwh: Interval | None
     ewif_l_per_kwh: Interval | None
@@ -232,7 +233,7 @@ class Hardware(Answer):
     """How embodied emissions were allocated."""
 
     amortisation: Literal["calendar", "busy-hours"]
-    """Whether making is shared out over calendar time or over busy hours."""
+    """Whether manufacturing is spread over calendar time or over busy hours."""
     life_years: Interval
     second_life_years: float
     """Years of use after the first life."""

@@ -46,22 +46,23 @@ class ElectricityRequest(Request):
     """How electricity is purchased, and the marginal intensity of the grid."""
 
     contracted_ratio: Ratio | None = None
-    """Share of the electricity that is contracted (certificates, power purchase agreements,
-    supplier tariffs); if given, the market-based method is computed."""
+    """Share of the electricity that is under contract (certificates, power purchase agreements,
+    supplier tariffs). If given, the market-based method is computed."""
     contracted_gco2e_per_kwh: Intensity = 0.0
     """Emissions of the contracted electricity; 0 for carbon-free energy."""
     residual_gco2e_per_kwh: Intensity | None = None
-    """Residual mix, for the rest; if null, that of the place, or its average mix. Without
-    contracted_ratio it is that of all electricity, by the market-based method."""
+    """Intensity of the residual mix, for electricity without a contract. If null, that of the
+    place, or its average mix. Without contracted_ratio it applies to all electricity, in the
+    market-based method."""
     marginal_gco2e_per_kwh: Intensity | None = None
     """Marginal intensity, a signal for decisions; never part of a total."""
     matching: Literal["annual", "hourly"] = "annual"
-    """Over which time contracted electricity has to match consumption. hourly: only what is
-    generated in the hour of consumption counts, hourly_matched_ratio; the rest has the residual
-    mix."""
+    """Period over which contracted electricity has to match consumption. hourly: only generation
+    within the hour of consumption counts, as stated in hourly_matched_ratio; the rest has the
+    residual mix."""
     hourly_matched_ratio: Ratio | None = None
     """Share of the consumption that contracted generation covers within the same hour, at most
-    contracted_ratio; without it, hourly matching leaves the market-based figure null."""
+    contracted_ratio. Without it, the market-based figure is null for hourly matching."""
 
     @model_validator(mode="after")
     def _matched_is_contracted(self) -> ElectricityRequest:
@@ -97,8 +98,8 @@ class HardwareRequest(Request):
     """Kind of the added memory: id of a memory tier."""
 
     treatment_kgco2e_per_kg: Figure | None = None
-    """Emissions of treating electronic waste, per mass; e_waste_streams then tells them. No openly
-    published factor was found."""
+    """Emissions of treating electronic waste, per mass. e_waste_streams then includes them. No
+    openly published factor was found."""
 
     @model_validator(mode="after")
     def _busy_hours_are_counted(self) -> HardwareRequest:
@@ -115,7 +116,7 @@ class SoundSourceRequest(Request):
     sound_power_db: Decibels
     """Declared A-weighted sound power of one machine, re 1 pW (10 dB are 1 bel)."""
     fan_speed_ratio: SpeedRatio = 1.0
-    """Over the speed of the declared level."""
+    """Fan speed relative to that of the declared level."""
     building_loss_db: Loss = 0.0
     """Sound reduction of walls; 0 outdoors."""
 
@@ -138,21 +139,22 @@ class SiteRequest(Request):
     sound_sources: list[SoundSourceRequest] = Field(default_factory=list, max_length=100)
     """Machines that neighbours can hear."""
     receptor_distance_m: float | None = Field(None, ge=1.0, le=1e5)
-    """From the machines to the place where they are heard."""
+    """Distance from the machines to the place where they are heard."""
     propagation: Literal["half-space", "free-field", "line"] = "half-space"
-    """half-space: a point on hard ground; line: a long row, sound power per metre."""
+    """How sound spreads. half-space: from a point on hard ground; line: from a long row, with sound
+    power per metre."""
     air_absorption_db: Loss = 0.0
     """Loss in the air over the whole distance to the receptor [dB]."""
     barrier_db: Loss = 0.0
     """Loss by walls and earth banks; 5 to 15 dB are typical."""
     directivity_db: float = Field(0.0, ge=-30.0, le=30.0)
-    """Level in the direction of the receptor over that of a source that radiates evenly [dB]."""
+    """Level in the direction of the receptor, relative to a source that radiates evenly [dB]."""
     noise_limit_db: Decibels | None = None
     """Level allowed at the receptor."""
     rack_kw: float | None = Field(None, gt=0.0, le=1e4)
     """Power of a rack; its heat and air flow follow from it."""
     accelerators_per_rack: int | None = Field(None, ge=1, le=10_000)
-    """Accelerators per rack, alternative to rack_kw: the power of a rack follows from theirs."""
+    """Accelerators per rack, from whose power that of the rack follows; instead of rack_kw."""
     liquid_cooled_ratio: Ratio = 0.0
     """Share of the heat that liquid removes."""
     air_temperature_rise_k: float = Field(12.0, ge=1.0, le=60.0)
@@ -162,7 +164,7 @@ class SiteRequest(Request):
     rack_fan_speed_ratio: SpeedRatio = 1.0
     """Fan speed over the usual one."""
     mounting: Literal["none", "grommets", "isolated"] = "none"
-    """What isolates the machines from vibration."""
+    """How the machines are isolated from vibration."""
     area_m2: float | None = Field(None, gt=0.0, le=1e10)
     """Land area of the site."""
     mean_it_kw: float | None = Field(None, gt=0.0, le=1e8)
@@ -197,9 +199,9 @@ class ImpactsRequest(CatalogRequest):
     region: RegionReference = Field(examples=["aws/eu-north-1"])
     """Cloud region, country, grid zone, or an inline region."""
     energy_kwh: float | None = Field(None, ge=0, le=1e15)
-    """IT energy, before the building's share (PUE)."""
+    """Energy of the IT equipment, without the building's share (PUE)."""
     accelerator_hours: float | None = Field(None, ge=0, le=1e15)
-    """Accelerator time, all accelerators together."""
+    """Accelerator time, summed over all accelerators."""
     model: ModelReference | None = None
     """Model of a deployment whose energy is estimated: catalog id or alias, hf:organisation/name,
     or {'config': …}. Alternative to energy_kwh and accelerator_hours."""
@@ -216,8 +218,8 @@ class ImpactsRequest(CatalogRequest):
     """Power limit of each accelerator, between its idle power and its thermal design power. Clocks
     fall with it. If null, its thermal design power."""
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
-    """Accelerators of all replicas of a deployment; if null, as many as parallelism uses, else 1.
-    Without a model it has no effect."""
+    """Number of accelerators of all replicas of a deployment. If null, as many as parallelism uses,
+    otherwise 1. Has no effect without a model."""
     parallelism: ParallelismRequest | None = None
     """Parallelism of a deployment. If null, tensor parallelism over as many of the accelerators as
     divide the attention heads; the rest become replicas."""

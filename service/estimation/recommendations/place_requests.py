@@ -61,9 +61,10 @@ class NoiseLimit(Request):
     machine_sound_power_db: Decibels
     """Declared A-weighted sound power of one machine."""
     receptor_distance_m: float = Field(ge=1.0, le=1e5)
-    """From the machines to the place where they are heard."""
+    """Distance from the machines to the place where they are heard."""
     propagation: Literal["half-space", "free-field", "line"] = "half-space"
-    """half-space: a point on hard ground; line: a long row, sound power per metre."""
+    """How sound spreads. half-space: from a point on hard ground; line: from a long row, with sound
+    power per metre."""
     building_loss_db: Loss = 0.0
     """Sound reduction of walls."""
     barrier_db: Loss = 0.0

@@ -99,7 +99,7 @@ class SearchedWorkload(Request):
     input_tokens: InputTokens = 1024
     """Prompt length: a number, or how lengths differ (mean and p95, or tokens and shares)."""
     output_tokens: OutputTokens = 256
-    """Generated tokens, likewise; two or more on average."""
+    """Number of generated tokens: a number, or how lengths differ; two or more on average."""
     requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
     """Arrival rate over all replicas; if null, replicas work at full load."""
     prefix_cached_ratio: Ratio = 0.0
@@ -156,7 +156,8 @@ class LimitsRequest(Request):
     """Highest price of all accelerators per hour; if given, hardware without a known price is
     excluded."""
     usd_per_month: Limit = None
-    """Highest price of all accelerators per month of 730.5 hours, likewise."""
+    """Highest price of all accelerators per month of 730.5 hours; if given, hardware without a
+    known price is excluded."""
     kgco2e_per_year: Limit = None
     """Highest emissions of a year's requests, from location-based operation and manufacturing of
     hardware."""
@@ -167,8 +168,8 @@ class LimitsRequest(Request):
     weight_bits_at_least: float | None = Field(None, gt=0.0, le=32.0)
     """Fewest bits per weight that are acceptable."""
     water_stress_ratio: Limit = None
-    """Highest water stress of the place's basin: withdrawals over supply, 0.4 and more are high;
-    places whose stress nobody publishes are excluded."""
+    """Highest water stress of the place's basin: withdrawals divided by supply, where 0.4 and more
+    is high. Places without a published figure are excluded."""
     headroom_ratio_at_least: Ratio = 0.0
     """Share of an accelerator's memory that must stay free."""
 
@@ -177,18 +178,18 @@ class PercentileLimitsRequest(LimitsRequest):
     """Hard limits, of which those of times hold for a percentile; null means no limit."""
 
     percentile: Percentile = "mean"
-    """What of ttft_s, tpot_s and e2e_s is limited: means, or percentiles over requests that arrive
-    at workload.requests_per_s. 95 is understood as p95."""
+    """Whether ttft_s, tpot_s and e2e_s limit means, or a percentile over requests that arrive at
+    workload.requests_per_s. 95 means p95."""
 
 
 class DecisionLimitsRequest(PercentileLimitsRequest):
     """Hard limits; null means no limit, except for TTFT and TPOT limits of the workload kind."""
 
     implied: bool = True
-    """Whether limits on TTFT and TPOT of the workload kind hold where you give none; false removes
+    """Whether the workload kind's limits on TTFT and TPOT apply if you give none; false removes
     them."""
     compliance: RulesLimit | None = None
-    """Rules of the place that have to be kept."""
+    """Rules of the place that must be met."""
     site: SiteLimits | None = None
     """What a site of your own can take."""
 
@@ -201,29 +202,29 @@ class PlacesRequest(Request):
     """Which accelerators and regions are searched; null means everything in the catalog."""
 
     accelerators: References | None = None
-    """Accelerators to search: ids or aliases, as a list or separated by commas; if null, all
-    that the engine or framework runs on, but those that are only announced."""
+    """Accelerators to search: ids or aliases, as a list or separated by commas. If null, all that
+    the engine or framework runs on, except those that are only announced."""
     regions: References | None = None
-    """Regions to search: ids, aliases or groups, as a list or separated by commas; if null, all
-    cloud regions but marketplaces. Groups are eu, nordics, europe and others in GET
-    /v1/region-groups, and all cloud regions of a provider, country or state: aws, DE/*,
-    california/*. A country without /* is a site of your own there."""
+    """Regions to search: ids, aliases or groups, as a list or separated by commas. If null, all
+    cloud regions except marketplaces. Groups are eu, nordics, europe and others in GET
+    /v1/region-groups, or all cloud regions of a provider, country or state: aws, DE/*,
+    california/*. A country without /* means a site of your own there."""
     without_regions: References | None = None
     """Regions or groups that are left out."""
     placement: Placement = None
     """offered: only accelerators that the cloud is known to rent out in the region (GET
-    /v1/offers), and anything in places that are no cloud's; anywhere: all combinations. If null,
-    offered; accelerators that you name and no region has are placed anywhere."""
+    /v1/offers), and any accelerator in places outside clouds. anywhere: all combinations. If null,
+    offered, but accelerators that you name and no region offers are placed anywhere."""
     where: Wheres | None = None
-    """How hardware may be had, as a list or separated by commas. cloud: rented in a cloud's region;
-    owned: servers and racks that you buy; workstation: desktops and mini PCs; laptop; edge: boards,
-    phones and mini PCs. What is bought stands in the places of regions that are no cloud's, else in
-    the countries of its cloud regions, else in the world's average. If null, what the workload kind
-    usually runs on (GET /v1/workloads), in clouds' regions what is rented out there and anything in
-    other places."""
+    """Kinds of hardware to consider, as a list or separated by commas. cloud: rented in a cloud's
+    region; owned: servers and racks that you buy; workstation: desktops and mini PCs; laptop; edge:
+    boards, phones and mini PCs. Bought hardware is placed in those of regions that are not a
+    cloud's, otherwise in the countries of the cloud regions, otherwise in a place with the world's
+    average. If null, what the workload kind usually runs on (GET /v1/workloads): in cloud regions
+    what is rented out there, elsewhere anything."""
     include_unmeasured: bool = False
-    """Also search accelerators of families whose speed nobody has published a measurement of, so
-    that estimates rest on those of others. Accelerators that you name are searched in any case."""
+    """Whether to search accelerators of families without any published measurement of speed, whose
+    estimates rest on other families. Accelerators that you name are always searched."""
 
 
 def check_percentile(limits: PercentileLimitsRequest, requests_per_s: float | None) -> None:
@@ -244,26 +245,27 @@ class SearchRequest(PlacesRequest):
     """What the search for inference covers."""
 
     precisions: FormatNames | None = None
-    """Formats of the weights; if null, the checkpoint's own, those of published releases in the
-    catalog, and what the engine makes of a checkpoint by itself."""
+    """Formats of the weights. If null, the checkpoint's own, those of published releases in the
+    catalog, and those that the engine converts to by itself."""
     allow_conversions: bool = False
-    """Try usual formats, too, that you would have to convert the checkpoint to."""
+    """Whether to also try common formats that you would have to convert the checkpoint to."""
     kv_caches: FormatNames | None = None
-    """Formats of the KV cache; if null, bf16, and one of 8 bits where engine and hardware take
+    """Formats of the KV cache. If null, bf16, and an 8-bit format where engine and hardware support
     it."""
     speculative: Annotated[list[SpeculativeRequest], Field(min_length=1, max_length=8)] | None = (
         None
     )
-    """Ways of speculative decoding to try in addition to none; if null, what serving.speculative
+    """Kinds of speculative decoding to try in addition to none. If null, what serving.speculative
     says."""
     disaggregated: bool = False
-    """Also try deployments whose replicas are divided into pools for prompts and for decoding, of
-    what is best undivided on each accelerator; needs at least two replicas."""
+    """Whether to also try disaggregated serving, with separate replicas for prompts and for
+    decoding, for the best undivided deployments on each accelerator. Needs at least two
+    replicas."""
     max_accelerators: int = Field(64, ge=1, le=MOST_ACCELERATORS)
     """Largest number of accelerators of a candidate, over all replicas."""
     reserve_ratio: float = Field(0.2, ge=0.0, le=0.9)
-    """Under workload.requests_per_s, share of the rate that replicas could carry within the limits
-    of time which is left free."""
+    """With workload.requests_per_s, share of the replicas' capacity (within the limits on times)
+    that is left free."""
 
 
 class WeightsRequest(Request):
@@ -280,7 +282,7 @@ class WeightsRequest(Request):
     cost: float = Field(0.0, ge=0.0, le=1e6)
     """Weight of rent, at your own or list prices; candidates without a known price come last."""
     energy: float = Field(0.0, ge=0.0, le=1e6)
-    """Weight of the facility's energy, beside what it counts in carbon, water and cost."""
+    """Weight of the facility's energy, in addition to its part in carbon, water and cost."""
 
     @model_validator(mode="after")
     def _something_matters(self) -> WeightsRequest:
@@ -298,11 +300,11 @@ class ChoiceRequest(CatalogRequest):
     models: ModelNames | None = None
     """Models to choose from, as a list or separated by commas; alternative to model."""
     platform: PlatformReference | None = Field(None, examples=["server-8"])
-    """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
-    platform; if null, the one that each usually stands in."""
+    """Machine that holds the accelerators: id or alias in /v1/platforms, or an inline platform. If
+    null, the machine that each accelerator is usually in."""
     power_limit_w: PowerLimit | None = None
-    """Limit of power of each accelerator; clocks fall with it. Those that draw less run as they
-    are; those that idle above it are left out, or refused where they are named."""
+    """Power limit of each accelerator; clocks fall with it. Accelerators that draw less are not
+    affected. Those that idle above it are left out, or refused if you name them."""
     facility: FacilityRequest = FacilityRequest()
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
         default_factory=dict, max_length=500
@@ -310,8 +312,8 @@ class ChoiceRequest(CatalogRequest):
     """Your own prices, by accelerator."""
     ownership: OwnershipRequest = OwnershipRequest()
     list_prices: bool = True
-    """For accelerators without a price of your own, use on-demand list prices of the region's
-    cloud: those of the region, else of another one. Places that are no cloud's have none."""
+    """Whether to use on-demand list prices for accelerators without a price of your own: those of
+    the region, otherwise of another region of the same cloud. Places outside clouds have none."""
 
     @model_validator(mode="after")
     def _one_choice_of_models(self) -> Self:
@@ -363,7 +365,7 @@ class RecommendationRequest(ChoiceRequest):
     """If null, those of the workload kind."""
     serving: ServingRequest = ServingRequest()
     baseline: PlacedRequest | None = None
-    """Your own plan, as a request of /v1/estimates/inference: choices are told in ratios to it."""
+    """Your own plan, as a request of /v1/estimates/inference. Choices are compared with it."""
     include: _Included = ()
     fields: FieldPaths = ()
 
@@ -424,11 +426,11 @@ class CompareRequest(CatalogRequest):
     )
     """If null, derived from accelerator_count."""
     platform: PlatformReference | None = Field(None, examples=["server-8"])
-    """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
-    platform; if null, the one that each usually stands in."""
+    """Machine that holds the accelerators: id or alias in /v1/platforms, or an inline platform. If
+    null, the machine that each accelerator is usually in."""
     facility: FacilityRequest = FacilityRequest()
     power_limit_w: PowerLimit | None = None
-    """Limit of power of each accelerator, as in /v1/estimates/inference."""
+    """Power limit of each accelerator, as in /v1/estimates/inference."""
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
     """Accelerators of all replicas of each row; if null, as many as its layout uses, else 1."""
     workload: WorkloadRequest = WorkloadRequest()

@@ -59,7 +59,7 @@ class SweepSpace(Request):
     precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = None
     """Formats of the weights; if null, the usual ones."""
     kv_caches: Annotated[list[FormatName], Field(min_length=1, max_length=10)] | None = None
-    """Formats of the KV cache; if null, bf16, and one of 8 bits where engine and hardware take
+    """Formats of the KV cache. If null, bf16, and an 8-bit format where engine and hardware support
     it."""
     parallelisms: Annotated[list[SweepLayout], Field(min_length=1, max_length=50)] | None = None
     """Layouts of one replica; if null, those that the model's heads allow."""
@@ -127,11 +127,11 @@ class SweepRequest(CatalogRequest):
     """Keep only what fits, carries the load and meets the limits; or keep every candidate whose
     weights fit, with a mark that says whether it does."""
     platform: PlatformReference | None = Field(None, examples=["server-8"])
-    """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
-    platform; if null, the one that each usually stands in."""
+    """Machine that holds the accelerators: id or alias in /v1/platforms, or an inline platform. If
+    null, the machine that each accelerator is usually in."""
     power_limit_w: PowerLimit | None = None
-    """Limit of power of each accelerator; clocks fall with it. Those that draw less run as they
-    are; those that idle above it are left out, or refused where they are named."""
+    """Power limit of each accelerator; clocks fall with it. Accelerators that draw less are not
+    affected. Those that idle above it are left out, or refused if you name them."""
     facility: FacilityRequest = FacilityRequest()
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
         default_factory=dict, max_length=500

@@ -55,7 +55,8 @@ def unused_settings(
 
 def _idle(settings: TrainingSettings) -> Mapping[str, tuple[str, ...]]:
     """Names of settings that mean nothing, by the reason."""
-    adapter, idle = settings.adapter, {}
+    adapter = settings.adapter
+    idle: dict[str, tuple[str, ...]] = {}
     if settings.method == "full":
         idle["full training has no adapters"] = _OF_ADAPTERS
     else:

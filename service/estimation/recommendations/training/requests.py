@@ -121,10 +121,10 @@ class RunLimits(Request):
     """Fewest bits per weight that are acceptable: of what is trained, and of the base of
     adapters."""
     water_stress_ratio: Limit = None
-    """Highest water stress of the place's basin: withdrawals over supply, 0.4 and more are high;
-    places whose stress nobody publishes are excluded."""
+    """Highest water stress of the place's basin: withdrawals divided by supply, where 0.4 and more
+    is high. Places without a published figure are excluded."""
     compliance: RulesLimit | None = None
-    """Rules of the place that have to be kept."""
+    """Rules of the place that must be met."""
     site: SiteLimits | None = None
     """What a site of your own can take."""
     headroom_ratio_at_least: Ratio = 0.0
