@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from service.core.estimate.inference import goodput_of
-from service.core.interval import Interval, exact, scale
+from service.core.interval import Interval, scale
 from service.core.performance.inference.goodput import time_limit
 from service.estimation.measurements import readings
 from service.estimation.measurements.measurable import (
@@ -40,6 +40,11 @@ __all__ = [
 
 #: The name of "it did not fit", which has no number.
 OUT_OF_MEMORY = "out_of_memory"
+#: What is sometimes given with measurements but follows from a request: that an estimate repeats it
+#: says nothing about how good it is.
+_GIVEN_OF_TRAINING = frozenset(
+    {"global_batch_sequences", "global_batch_size", "global_batch_tokens", "tokens_per_step"}
+)
 
 
 def quantity_of(name: str, kind: Kind) -> Quantity:
@@ -53,6 +58,8 @@ def quantity_of(name: str, kind: Kind) -> Quantity:
     known = QUANTITIES.get(canonical(name))
     if known is not None and kind in known.kinds:
         return known
+    if kind == "training" and name in _GIVEN_OF_TRAINING:
+        raise NotEstimated(f"{name} follows from the request: it is no measured figure")
     near = nearest(name, names_of(kind))
     raise NotEstimated(f"no estimate of {kind} gives {name[:80]!r}{hint(near)}")
 
@@ -338,22 +345,6 @@ _TABLE = (
         "Computed FLOP/s of one accelerator, recomputation included.",
         trained=lambda trained: trained.speed.hardware_tflops_per_accelerator,
         aliases=("hardware_tflops_per_gpu",),
-    ),
-    Quantity(
-        "global_batch_sequences",
-        "sequences",
-        "Sequences of an optimizer step, of all accelerators.",
-        trained=lambda trained: exact(trained.speed.global_batch_sequences),
-        aliases=("global_batch_size",),
-        of_batch=True,
-    ),
-    Quantity(
-        "global_batch_tokens",
-        "tokens",
-        "Tokens of an optimizer step, of all accelerators.",
-        trained=lambda trained: exact(trained.speed.step.tokens_per_step),
-        aliases=("tokens_per_step",),
-        of_batch=True,
     ),
     Quantity(
         "run_s",
