@@ -99,10 +99,12 @@ _TOLD_S = {"vllm@v1-0.8": 7e-5, "vllm@v1": 7e-5}
 #: 6854). Later ones answer requests in another process.
 _SERVED_S = {"vllm@before-0.2.6": 4e-3, "vllm@before-0.6": 4e-3}
 
-#: What a step waits until another rank has its inputs. Before 0.6 a driver in the process of the
-#: first rank made them and sent them by several broadcasts, of which one less made steps of some 9
-#: ms 4 to 5 % shorter (pull request 4844 of vLLM, 2024); before 0.2.7, Ray handed them over (2221).
-_RANKS_S = {"vllm@before-0.2.6": 2e-3, "vllm@before-0.6": 1e-3}
+#: What a step waits until another rank has its inputs. Up to 0.5.0 Ray handed them over: Llama 2 7B
+#: on two A100 took 12.1 ms a token with it, and 8.5 without (pull request 3763 of vLLM, 2024).
+#: Later ones before 0.6 had a driver in the process of the first rank send them by several
+#: broadcasts, of which one less made steps of some 9 ms 4 to 5 % shorter (4844, 2024): those
+#: releases together lie between the two.
+_RANKS_S = {"vllm@before-0.2.6": 3.6e-3, "vllm@before-0.6": 2e-3}
 
 #: Layers that ``device_map`` divides run one after the other. Others leave little idle: llama.cpp
 #: got 1.58 times the speed of one card from two in Q4_0 with 16 parts of a prompt, and almost twice
