@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from service.core.deployment import InferenceWorkload, ServingSettings
 from service.core.performance.inference.goodput import SHARES, TimeLimit, goodput, time_limit
 from service.core.performance.inference.latency import inference_latency
+from service.core.performance.inference.load_ends import percentile_s
 from tests.core.deployments import CALIBRATION, deployment
 
 WORKLOAD = InferenceWorkload(1024.0, 256.0, 1.0)
@@ -90,3 +91,13 @@ def test_limits_go_by_the_names_of_quantities(name):
 def test_other_names_are_no_limits():
     with pytest.raises(KeyError):
         time_limit("itl_p50_s", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "most_s"), [("ttft_p99_s", 0.5), ("tpot_p95_s", 0.03), ("e2e_p99_s", 8.0)]
+)
+def test_times_that_are_told_at_that_rate_keep_the_limit(name, most_s):
+    limit = time_limit(name, most_s)
+    found = latency_at(float(best(limit).requests_per_s.value))
+    # They are of replicas that keep up, and so no longer than what the search holds to the limit.
+    assert percentile_s(found, limit.figure, limit.share).value <= most_s * 1.000001
