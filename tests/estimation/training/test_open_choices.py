@@ -39,7 +39,7 @@ def test_the_range_reaches_up_to_micro_batches_that_fit(told):
     gain = together["value"] / alone["value"]
     assert alone["high"] == pytest.approx(said["high"] * gain)
     (message,) = _of("micro_batches_of_one", messages)
-    assert f"it is {gain:.1f} times that" in message
+    assert f"it is {gain:.1f} times as fast" in message
 
 
 def test_nothing_is_told_where_it_would_change_little_or_was_said(told):
