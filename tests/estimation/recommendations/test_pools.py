@@ -73,7 +73,10 @@ def test_each_divided_candidate_is_what_a_single_estimate_says(packaged_snapshot
             packaged_snapshot,
         )
         latency = estimate["latency"]
-        assert rows.ttft_s[row] == pytest.approx(latency["ttft_s"]["value"], rel=1e-9)
+        # An estimate tells what pools that keep up do; far below saturation all of them do.
+        near = "requests_per_s" in load
+        told_s = latency["ttft_s"]["value"]
+        assert rows.ttft_s[row] == pytest.approx(told_s, rel=1e-3 if near else 1e-9)
         assert rows.tpot_s[row] == pytest.approx(latency["tpot_s"]["value"], rel=1e-9)
         it_wh = estimate["energy"]["it_energy_per_request_wh"]["value"]
         assert rows.it_wh[row] == pytest.approx(it_wh, rel=1e-9)
