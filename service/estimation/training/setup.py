@@ -267,8 +267,8 @@ def _as_told(
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
     if request.precision.activations is None:
-        computed = products_left_open(framework, precision, accelerator.value)
-        settings = replace(settings, left_open=(*settings.left_open, *computed))
+        narrower = products_left_open(framework, precision, accelerator.value)
+        settings = replace(settings, left_open=(*settings.left_open, *narrower))
     setup = TrainingSetup(
         Deployment(architecture, precision, accelerator.value, parallelism),
         MicroBatch(
