@@ -323,8 +323,8 @@ def _as_told(
     usual = usual_batch(training, recipes, architecture, parallelism)
     overheads = training_memory_overheads(snapshot)
     if request.precision.activations is None:
-        products = products_left_open(framework, precision, accelerator.value)
-        settings = replace(settings, left_open=(*settings.left_open, *products))
+        narrower = products_left_open(framework, precision, accelerator.value)
+        settings = replace(settings, left_open=(*settings.left_open, *narrower))
     setup = TrainingSetup(
         Deployment(architecture, precision, accelerator.value, parallelism),
         MicroBatch(float(usual), float(training.sequence_length)),
