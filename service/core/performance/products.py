@@ -123,6 +123,17 @@ class ExpertProducts:
         padded = whole_tiles(rows, read, DEFAULT_TILES.rows)
         return where(many, maximum(self.untuned_row_s * padded, tuned_s), tuned_s)
 
+    def stalled_s(self, tokens: Number, read: Number, rows: Number) -> Number:
+        """How long matrix units wait for their operands in tiles that nobody tuned [s].
+
+        Meanwhile they draw no power of arithmetic.
+        """
+        if self.untuned_row_s is None or self.unrouted:
+            return 0.0
+        many: Truth = tokens * self.sharing_replicas > self.size.item.copies
+        padded = whole_tiles(rows, read, DEFAULT_TILES.rows)
+        return maximum(self.untuned_row_s - self.cost.padded_row_s, 0.0) * padded * many
+
     def load(self, tokens: Number) -> tuple[Number, Number]:
         """Copies of experts that are read, and rows of their products, of the busiest rank [-]."""
         read, rows = self.mean_load(tokens)

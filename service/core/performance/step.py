@@ -158,8 +158,7 @@ class RankSteps:
         # What moves memory without multiplying matrices is bound by memory.
         memory_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.sequence_bytes
         memory_s: Number = memory_bytes / self.bytes_per_s
-        # Compute and memory time of each operator [s].
-        operators: list[tuple[Number, Number]] = []
+        operators: list[tuple[Number, Number]] = []  # arithmetic and memory time of each [s]
         always, padded = True, None
         for costs, sizes, rows in (
             (self.by_token, self.sizes.by_token, tokens),
@@ -180,15 +179,15 @@ class RankSteps:
                 operators.append((padded_row_s * padded, read_s + row_s * rows))
             weights_bytes = sizes.weights_bytes if always else sizes.weights_bytes * (rows > 0)
             memory_bytes = memory_bytes + (weights_bytes + sizes.row_bytes * rows)
-        # Products of experts that are issued one by one.
+        # Products of experts that are issued one by one, and those of the host.
         apart_s: Number = 0.0
         host_s: Number = 0.0
         # What the rank whose experts were chosen most does beyond the average one.
         uneven_s: Number = 0.0
-        uneven_compute_s: Number = 0.0
+        idle_compute_s: Number = 0.0
         uneven_bytes: Number = 0.0
         for expert in self.experts:
-            read, rows = expert.load(tokens)
+            mean_read, mean_rows = read, rows = expert.load(tokens)
             operators.append(self._of_experts(expert, tokens, read, rows))
             if self.experts_on_host:
                 host_s = host_s + maximum(*operators[-1])
@@ -199,9 +198,10 @@ class RankSteps:
                 mean_read, mean_rows = expert.mean_load(tokens)
                 mean = self._of_experts(expert, tokens, mean_read, mean_rows)
                 uneven_s = uneven_s + maximum(*operators[-1]) - maximum(*mean)
-                uneven_compute_s = uneven_compute_s + operators[-1][0] - mean[0]
+                idle_compute_s = idle_compute_s + operators[-1][0] - mean[0]
                 uneven_bytes = uneven_bytes + size.weights_bytes * (read - mean_read)
                 uneven_bytes = uneven_bytes + size.row_bytes * (rows - mean_rows)
+            idle_compute_s = idle_compute_s + expert.stalled_s(tokens, mean_read, mean_rows)
             apart_s = apart_s + self.prompt_product_s * size.item.calls * read
         for (
             layer,
@@ -279,7 +279,7 @@ class RankSteps:
             narrowing_s=self.narrowing_s,
             host_s=host_s,
             uneven_s=uneven_s,
-            uneven_compute_s=uneven_compute_s,
+            idle_compute_s=idle_compute_s,
             uneven_bytes=uneven_bytes,
         )
 

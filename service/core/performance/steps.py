@@ -50,8 +50,9 @@ class StepTime:
     host compute experts in ``host_s`` of the work. ``flops`` and ``memory_bytes`` are per rank.
 
     Where experts are spread over ranks, time and bytes are those of the rank whose experts were
-    chosen most. The average rank computes ``uneven_s`` less, of which ``uneven_compute_s`` less
-    arithmetic, moves ``uneven_bytes`` less, and waits.
+    chosen most. The average rank computes ``uneven_s`` less, moves ``uneven_bytes`` less, and
+    waits. Its arithmetic keeps matrix units busy for ``idle_compute_s`` less than ``compute_s``:
+    the rest is the other rank's, or they wait for their operands within a kernel.
     """
 
     total_s: Number
@@ -65,7 +66,7 @@ class StepTime:
     narrowing_s: Number = 0.0
     host_s: Number = 0.0
     uneven_s: Number = 0.0
-    uneven_compute_s: Number = 0.0
+    idle_compute_s: Number = 0.0
     uneven_bytes: Number = 0.0
 
     @property
@@ -76,8 +77,8 @@ class StepTime:
 
     @property
     def mean_compute_s(self) -> Number:
-        """What arithmetic of the average rank takes alone [s]."""
-        return self.compute_s - self.uneven_compute_s
+        """How long arithmetic of the average rank keeps its units busy [s]."""
+        return self.compute_s - self.idle_compute_s
 
     @property
     def mean_bytes(self) -> Number:
@@ -127,6 +128,6 @@ class StepTime:
             narrowing_s=self.narrowing_s * ratio,
             host_s=self.host_s * ratio,
             uneven_s=self.uneven_s * ratio,
-            uneven_compute_s=self.uneven_compute_s * ratio,
+            idle_compute_s=self.idle_compute_s * ratio,
             uneven_bytes=self.uneven_bytes,
         )

@@ -84,7 +84,7 @@ def test_ranks_that_wait_for_the_busiest_move_and_compute_less():
         return step_time(work, load, H100, layout, CALIBRATION)
 
     split, spread = step(1), step(8)
-    assert (split.uneven_s, split.uneven_bytes, split.uneven_compute_s) == (0.0, 0.0, 0.0)
+    assert (split.uneven_s, split.uneven_bytes, split.idle_compute_s) == (0.0, 0.0, 0.0)
     assert split.mean_bytes == split.memory_bytes
     # Eight ranks hold an expert each, of which four tokens choose five or six.
     assert spread.mean_bytes < 0.9 * spread.memory_bytes
