@@ -20,7 +20,8 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import ResolvedTraining, resolve_training
+from service.estimation.training.resolve import resolve_training
+from service.estimation.training.setup import ResolvedTraining
 from service.validation.reading import Line
 
 #: Quantities of inference that estimators of speed know.

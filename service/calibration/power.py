@@ -26,7 +26,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import resolve_training
+from service.estimation.training.resolve import resolve_training
 
 COMMENT = (
     "What accelerators draw by what they do, for all hardware, for each kind of memory and by",

@@ -35,7 +35,7 @@ from service.estimation.measurements.views import trained
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import resolve_training
+from service.estimation.training.resolve import resolve_training
 
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.20))
 _JOULES = (Level("vendor", 0.05), Level("family", 0.10))

@@ -36,7 +36,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import resolve_training
+from service.estimation.training.resolve import resolve_training
 
 COMMENT = (
     "Memory of training beside what follows from shapes, at the levels that cause it, written by",

@@ -28,7 +28,8 @@ from service.estimation.references import CatalogRequest
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import ResolvedTraining, resolve_training
+from service.estimation.training.resolve import resolve_training
+from service.estimation.training.setup import ResolvedTraining
 
 
 class Taught(Protocol):

@@ -33,7 +33,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import resolve_training
+from service.estimation.training.resolve import resolve_training
 
 #: What ids of calibrations begin with that say how alike deployments are.
 CALIBRATIONS = "learning/"

@@ -26,7 +26,7 @@ from service.estimation.resolution import Problems
 from service.estimation.training.echo import echo_training
 from service.estimation.training.memory import fit_warnings
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import resolve_training
+from service.estimation.training.resolve import resolve_training
 from service.estimation.training.speed import run_warnings
 
 #: Stands for what a measurement does not name.

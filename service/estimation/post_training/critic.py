@@ -14,7 +14,8 @@ from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.calibrations import TrainingFigures
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import ResolvedTraining, resolve_training
+from service.estimation.training.resolve import resolve_training
+from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import resolved_speed
 
 _PLACE = "/grpo/critic"

@@ -39,7 +39,8 @@ from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.calibrations import TrainingFigures
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
-from service.estimation.training.setup import ResolvedTraining, resolve_training
+from service.estimation.training.resolve import resolve_training
+from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import resolved_speed
 
 #: Bytes of a logit or log-probability that is sent or stored, of its index, and of it in 32 bit.

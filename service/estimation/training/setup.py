@@ -11,7 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Precision
-from service.core.engines import FALLBACK_ENGINE, Engine
+from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
@@ -31,7 +31,6 @@ from service.estimation.defaults import accelerator_warnings
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.learning.learnt import Learnt
 from service.estimation.platforms import platform_warnings, resolve_placed
-from service.estimation.rejection import Rejected
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -50,7 +49,6 @@ from service.estimation.software import (
 from service.estimation.training.batches import ASSUMED, batch_warning, fitting_batch, usual_batch
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
-from service.estimation.training.fitting import Fitted, fits, least_that_fits
 from service.estimation.training.overheads import (
     measured_framework,
     training_memory_entries,
@@ -69,8 +67,6 @@ from service.estimation.training.untold import (
     zero_stage_of,
 )
 from service.estimation.training.unused import unused_settings
-from service.estimation.training.usual_layouts import layout_warning, usual_layouts
-from service.estimation.usual_engines import usual_framework
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
@@ -138,116 +134,7 @@ class ResolvedTraining:
         ]
 
 
-def resolve_training(
-    request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> ResolvedTraining:
-    """Fill in a training run from the catalog.
-
-    What nobody told is as the framework does it, or by the least that makes the run fit, in a
-    layout that does.
-
-    Raises
-    ------
-    Rejected
-        With everything that is wrong with it, and all that ``problems`` held before.
-    """
-    if request.training.framework is not None:
-        return _made_to_fit(request, snapshot, problems)
-    usual = _by_usual_framework(request, snapshot)
-    return usual or _made_to_fit(_named(request, FALLBACK_ENGINE), snapshot, problems)
-
-
-def _by_usual_framework(
-    request: TrainingRequest, snapshot: CatalogSnapshot
-) -> ResolvedTraining | None:
-    """A run by the framework that most people use on its accelerator, if that can be so."""
-    accelerator, _ = resolve_placed(
-        request.accelerator, request.platform, request.power_limit_w, snapshot, Problems()
-    )
-    hardware = None if accelerator is None else accelerator.value.hardware
-    usual = None if hardware is None else usual_framework(snapshot, hardware)
-    if usual is None or accelerator is None:
-        return None
-    try:
-        found = _made_to_fit(_named(request, usual), snapshot, Problems())
-    except Rejected:
-        return None
-    name = snapshot.engines[found.setup.settings.framework].value.name
-    assumed = EstimateWarning(
-        "framework_assumed",
-        f"the request names no framework: {name} is estimated, which most people train with on "
-        f"{accelerator.value.name}",
-        about="training.framework",
-    )
-    return replace(found, warnings=(assumed, *found.warnings))
-
-
-def _named(request: TrainingRequest, framework: str) -> TrainingRequest:
-    """The same request with a framework."""
-    training = request.training.model_copy(update={"framework": framework})
-    return request.model_copy(update={"training": training})
-
-
-def _made_to_fit(
-    request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> ResolvedTraining:
-    """A run by the framework that its request names, or by the least that makes it fit."""
-    usual = _as_told(request, snapshot, problems)
-    framework = snapshot.engines[usual.setup.settings.framework].value
-    found = _by_the_least(usual, request, snapshot, framework)
-    if request.parallelism is None and not fits(found.run):
-        found = _divided_to_fit(found, request, snapshot, framework)
-    if not found.left_open and not found.warnings:
-        return found.run
-    setup = found.run.setup
-    settings = replace(setup.settings, left_open=(*setup.settings.left_open, *found.left_open))
-    return replace(
-        found.run,
-        setup=replace(setup, settings=settings),
-        warnings=(*found.run.warnings, *found.warnings),
-    )
-
-
-def _by_the_least(
-    usual: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot, framework: Engine
-) -> Fitted[ResolvedTraining]:
-    """A run, laid out as asked, by the least that makes it fit."""
-
-    def told(training: TrainingSettingsRequest) -> ResolvedTraining:
-        return _as_told(request.model_copy(update={"training": training}), snapshot, Problems())
-
-    return least_that_fits(usual, request.training, framework, told)
-
-
-def _divided_to_fit(
-    found: Fitted[ResolvedTraining],
-    request: TrainingRequest,
-    snapshot: CatalogSnapshot,
-    framework: Engine,
-) -> Fitted[ResolvedTraining]:
-    """The run in the least divided layout that fits; as it is found if none does.
-
-    Layouts that fit without recomputing layers come before those that have to.
-    """
-    recomputing = None
-    for layout in usual_layouts(found.run.setup, request.training, framework):
-        divided = request.model_copy(update={"parallelism": layout})
-        try:
-            run = _as_told(divided, snapshot, Problems())
-        except Rejected:
-            continue
-        other = _by_the_least(run, divided, snapshot, framework)
-        if not fits(other.run):
-            continue
-        warnings = (*other.warnings, layout_warning(other.run.setup))
-        other = replace(other, warnings=warnings)
-        if other.run.setup.settings.activation_checkpointing != "full":
-            return other
-        recomputing = recomputing or other
-    return recomputing or found
-
-
-def _as_told(
+def as_told(
     request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
 ) -> ResolvedTraining:
     """A training run with what its framework does where it is told nothing."""

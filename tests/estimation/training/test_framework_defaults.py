@@ -14,7 +14,7 @@ from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import training_latency_answer
 from service.estimation.training.memory import left_open_warnings
 from service.estimation.training.requests import LatencyTrainingRequest, TrainingRequest
-from service.estimation.training.setup import resolve_training
+from service.estimation.training.resolve import resolve_training
 
 H100 = "nvidia-h100-sxm-80gb"
 DIVIDED = {"parallelism": {"tensor": 4, "pipeline": 2}, "accelerator_count": 8}
