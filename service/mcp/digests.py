@@ -85,6 +85,9 @@ def memory_and_speed(memory: Mapping[str, Any], latency: Mapping[str, Any]) -> d
     for phase in ("prefill", "decode"):
         if latency.get(phase) is not None:
             digest["speed"][f"{phase}_bottleneck"] = latency[phase]["bottleneck"]
+    for over in ("load", "in_flight"):
+        if latency.get(over) is not None:
+            digest["speed"][over] = latency[over]
     if latency.get("burst") is not None:
         digest["speed"]["burst"] = latency["burst"]
     if not memory["fits"]:

@@ -81,6 +81,7 @@ async def test_fit_and_speed_are_those_of_the_service(door):
     assert digest["memory_per_accelerator"]["fits"] is True
     assert digest["speed"]["tpot_s"] == latency["tpot_s"]
     assert digest["speed"]["decode_bottleneck"] == latency["decode"]["bottleneck"]
+    assert digest["speed"]["in_flight"] == latency["in_flight"]
     assert digest["sources"]
     assert "plans_that_would_make_it_fit" not in digest
 

@@ -29,6 +29,7 @@ _SPEED = (
 )
 _STEP = ("step_s", "tokens_per_s", "tokens_per_step", "generated_tokens_per_step")
 _BURST = ("ttft_p50_s", "ttft_p95_s", "ttft_p99_s", "makespan_s")
+_PERCENTILES = ("ttft_p95_s", "ttft_p99_s", "tpot_p95_s", "e2e_p95_s")
 _RUN = ("days", "accelerator_hours", "goodput_ratio", "expected_failures")
 _ENERGY = (
     "it_power_w",
@@ -94,6 +95,9 @@ def _speed(latency: Mapping[str, Any]) -> list[Any]:
         limits.append(f"limited by {latency['bottleneck'].replace('_', ' ')}")
     parts: list[Any] = [heading("Speed"), figures_table(latency, _SPEED)]
     parts.append(indented(Text("; ".join(limits), style="dim")))
+    over = latency.get("load") or latency.get("in_flight")
+    if over:
+        parts += [heading("Over requests"), figures_table(_percentiles(over), _PERCENTILES)]
     if latency.get("burst"):
         parts += [heading("Requests that come at once"), figures_table(_burst(latency), _BURST)]
     if latency.get("run"):
@@ -109,6 +113,15 @@ def _phases(step: Mapping[str, Any]) -> list[Any]:
         words = each["phase"].replace("_", " ")
         table.add_row(words, each["pool"], time, f"{each['time_ratio']:.0%}")
     return [heading("A step"), figures_table(step, _STEP), indented(table)]
+
+
+def _percentiles(over: Mapping[str, Any]) -> dict[str, Any]:
+    """Percentiles over requests by the names of the table; none of times that have no end."""
+    return {
+        f"{time}_{share}_s": figure
+        for time in ("ttft", "tpot", "e2e")
+        for share, figure in (over[f"{time}_s"] or {}).items()
+    }
 
 
 def _burst(latency: Mapping[str, Any]) -> dict[str, Any]:

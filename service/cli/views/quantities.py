@@ -41,6 +41,8 @@ _LABELS = {
     "ttft_p50_s": "first token, median",
     "ttft_p95_s": "first token, 95 %",
     "ttft_p99_s": "first token, 99 %",
+    "tpot_p95_s": "time per output token, 95 %",
+    "e2e_p95_s": "whole request, 95 %",
     "makespan_s": "all requests",
     "output_tokens_per_s": "output, all users",
     "output_tokens_per_s_per_user": "output, one user",

@@ -25,6 +25,7 @@ def test_an_estimate_tells_memory_speed_energy_impacts_and_cost(headroom):
         "35.3 GB",
         "fits",
         "time to first token",
+        "first token, 95 %",
         "prefill is limited by compute",
         "IT power",
         "carbon, total",
