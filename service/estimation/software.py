@@ -300,10 +300,11 @@ def lack_warnings(
     engine, hardware = snapshot.engines[release.engine].value, accelerator.hardware
     if engine.lacks_format(weights.listed_id, hardware):
         nearest = _nearest(_able(engine, hardware, release.generation), weights)
+        named = ", ".join(nearest).upper()
         yield EstimateWarning(
             "engine_lacks_format",
-            f"{engine.name} has no kernels for weights in {weights.listed_id} on "
-            f"{accelerator.name}; the nearest formats that it has are {', '.join(nearest)}. "
+            f"{engine.name} has no kernels for weights in {weights.listed_id.upper()} on "
+            f"{accelerator.name}; the nearest formats that it has are {named}. "
             "The figures assume kernels that widen the weights",
         )
     lack = engine.lack_of(model.model_type)

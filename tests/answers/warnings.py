@@ -27,6 +27,10 @@ def told(answer: Any) -> Iterator[tuple[Any, dict[str, str]]]:
             yield from told(part)
 
 
+#: Names of software that are written so where a sentence begins, too.
+_LOWER_NAMES = ("vLLM ", "llama.cpp ", "llm.c ", "llm.q ")
+
+
 def faults(
     warning: dict[str, str], holder: Any, bodies: Collection[Any], known: Collection[str]
 ) -> list[str]:
@@ -42,7 +46,12 @@ def faults(
         Ids of the catalog that have a name, which people read instead.
     """
     said = _QUOTED.sub("", warning["message"])
-    begins = said[:1].isupper() or said[:1].isdigit() or not said[:1].isalpha()
+    begins = (
+        said.startswith(_LOWER_NAMES)
+        or said[:1].isupper()
+        or said[:1].isdigit()
+        or not said[:1].isalpha()
+    )
     named = {found[0] for found in _ID.finditer(said)} & set(known)
     leads = any(_resolves(warning["pointer"], each) for each in (holder, *bodies))
     found = {

@@ -137,12 +137,13 @@ async def test_an_engine_that_allocates_ahead_is_compared_with_its_share(kept):
 
 
 async def test_what_no_estimate_gives_is_said_beside_the_rest(kept):
-    answer = await report(kept, REPORT | {"measured": {"tpot_s": 0.03, "ttft_p99_s": 1.0}})
+    without_limits = {"goodput_requests_per_s": 1.0}
+    answer = await report(kept, REPORT | {"measured": {"tpot_s": 0.03, **without_limits}})
     assert [figure["metric"] for figure in answer["figures"]] == ["tpot_s"]
-    assert [refused["metric"] for refused in answer["refused"]] == ["ttft_p99_s"]
-    response = await kept.post("/v1/measurements", json=REPORT | {"measured": {"ttft_p99_s": 1.0}})
+    assert [refused["metric"] for refused in answer["refused"]] == ["goodput_requests_per_s"]
+    response = await kept.post("/v1/measurements", json=REPORT | {"measured": without_limits})
     assert response.status_code == 422
-    assert response.json()["errors"][0]["pointer"] == "/measured/ttft_p99_s"
+    assert response.json()["errors"][0]["pointer"] == "/measured/goodput_requests_per_s"
 
 
 async def test_a_figure_of_another_unit_is_kept_and_marked(kept):

@@ -21,7 +21,7 @@ TRAINING: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B",
     "accelerator": "nvidia-h100-sxm-80gb",
     "accelerator_count": 8,
-    "training": {"zero_stage": 3, "activation_checkpointing": "full"},
+    "training": {"zero_stage": 3, "activation_checkpointing": "full", "micro_batch_size": 1},
 }
 LATENCY = "/v1/latency/inference"
 

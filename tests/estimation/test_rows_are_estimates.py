@@ -300,6 +300,7 @@ def run_request(search, rows, row, question):
                 for name in ("tensor", "pipeline", "data", "context", "expert")
             },
             "training": {
+                "framework": chosen.framework,
                 "method": chosen.method,
                 "optimizer": chosen.optimizer,
                 "sequence_length": run["sequence_length"],

@@ -9,8 +9,8 @@ from service.estimation.requests import LatencyInferenceRequest
 
 #: A batch that has room with some of its releases and drivers, and not with others.
 NARROW = {"model": "facebook/opt-6.7b", "accelerator": "nvidia-t4-16gb", "batch": 2}
-#: One for which there is no room whatever they take.
-HOPELESS = {"model": "facebook/opt-6.7b", "accelerator": "nvidia-t4-16gb", "batch": 64}
+#: One of which a part has room, and never all.
+HOPELESS = {"model": "facebook/opt-6.7b", "accelerator": "nvidia-a10-24gb", "batch": 256}
 
 
 def answer(snapshot: Any, engine: str, batch: int, **asked: Any) -> dict[str, Any]:

@@ -168,6 +168,8 @@ class UnlessTold(Stated):
     """Which activations it computes again."""
     fused_kernels: NotRequired[bool]
     """Whether norms and gated activations are fused."""
+    sequence_parallel: NotRequired[bool]
+    """Whether norms and residuals are divided over tensor-parallel ranks; true if left out."""
     cross_entropy: NotRequired[CrossEntropy]
     """How it computes the loss."""
     lora_targets: NotRequired[list[str]]
@@ -220,6 +222,8 @@ class AlsoUsual(Stated):
     Those that name the same settings exclude each other.
     """
 
+    activation_checkpointing: NotRequired[Checkpointing]
+    """Which activations are computed again."""
     fused_kernels: NotRequired[bool]
     """Whether norms and gated activations are fused."""
     cross_entropy: NotRequired[CrossEntropy]
@@ -263,6 +267,8 @@ class EngineRecipes(Stated):
     adapter_degrees: NotRequired[list[Degree]]
     """Those by which people train adapters with it, which recommendations try; the same if left
     out."""
+    usual_on: NotRequired[list[str]]
+    """Accelerators, families or beginnings of families on which most people train with it."""
     divided_by: NotRequired[str]
     """Framework built on it that divides models by tensors and layers; itself if left out."""
     most_zero_stage_in_pipeline: NotRequired[int]
@@ -279,6 +285,9 @@ class EngineRecipes(Stated):
     """Formats of few bits that frozen weights may have: others are refused."""
     products: NotRequired[list[Literal["fp8", "int8", "nvfp4"]]]
     """Formats of 8 or fewer bits that it multiplies in: others are refused; any if left out."""
+    also_products: NotRequired[list[Literal["fp8", "int8"]]]
+    """Formats of 8 bits that products commonly run in: where a request gives none, ranges of speed
+    reach over the first that the accelerator multiplies in."""
     offload_places: NotRequired[list[Literal["cpu", "nvme"]]]
     """Where it keeps what the accelerator does not; elsewhere is refused."""
     fp8_attention: NotRequired[bool]

@@ -259,6 +259,14 @@ class LatencyRates(Answer, total=False):
     """Mean number of requests that wait; null above saturation."""
 
 
+@part_of("latency.breakdown")
+class LatencyInFlight(Answer, total=False):
+    """Percentiles over requests where as many are always in flight."""
+
+    in_flight: IfAny[InFlight]
+    """Present without a request rate, unless requests come at_once."""
+
+
 class LatencyPhases(Answer):
     """The steps of both phases, in full."""
 
@@ -285,15 +293,13 @@ class OverNetwork(Answer):
     """Includes a round trip for each call of the task."""
 
 
-class Latency(LatencyFigures, TaskTime, LatencyRates, LatencyPhases):
+class Latency(LatencyFigures, TaskTime, LatencyRates, LatencyInFlight, LatencyPhases):
     """Latency and throughput. TPOT = (E2E − TTFT) / (output tokens − 1)."""
 
     over_network: NotRequired[IfAny[OverNetwork]]
     """Present if network_round_trip_s is given."""
     load: NotRequired[IfAny[Load]]
     """Present with a request rate."""
-    in_flight: NotRequired[IfAny[InFlight]]
-    """Present without a request rate, unless requests come at_once."""
     burst: NotRequired[IfAny[Burst]]
     """Present if requests come at_once."""
 

@@ -359,7 +359,7 @@ def _length_warnings(
     return [
         EstimateWarning(
             "context_beyond_model",
-            f"{tokens:.0f} tokens per sequence exceed the limit of {limit} that the model or "
-            "max_model_len sets",
+            f"{tokens:.0f} tokens per sequence exceed the limit of {limit} set by the model or the "
+            "request",
         )
     ]

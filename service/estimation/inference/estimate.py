@@ -317,7 +317,7 @@ def _latency(
     phases: Any = LatencyPhases if every else LatencyVerdicts
     figures: Any = {**written(latency, LatencyFigures), **written(latency, phases)}
     if every:
-        figures |= written(latency, LatencyRates)
+        figures |= {**written(latency, LatencyRates), "in_flight": _in_flight(computed)}
     if every or computed.resolved.workload.calls_per_task != 1:
         figures |= written(latency, TaskTime)
     if not computed.generates:
@@ -335,7 +335,6 @@ def _latency(
             "tpot_s": percentile_figures(latency, "tpot_s", every) if computed.generates else None,
             "e2e_s": None if latency.endless else percentile_figures(latency, "e2e_s", every),
         },
-        "in_flight": _in_flight(computed, every),
         "burst": _burst(computed, every),
     }
     return found
@@ -364,7 +363,7 @@ def _over_network(computed: ComputedDeployment, round_trip_s: float) -> OverNetw
     }
 
 
-def _percentiles(computed: ComputedDeployment, every: bool) -> InFlight:
+def _percentiles(computed: ComputedDeployment, *, every: bool) -> InFlight:
     """Percentiles over requests of all times."""
     latency = computed.latency
     return {
@@ -374,12 +373,12 @@ def _percentiles(computed: ComputedDeployment, every: bool) -> InFlight:
     }
 
 
-def _in_flight(computed: ComputedDeployment, every: bool) -> InFlight | None:
+def _in_flight(computed: ComputedDeployment) -> InFlight | None:
     """What requests see of which as many are always in flight; None where they come otherwise."""
     latency = computed.latency
     if latency.load is not None or latency.burst is not None:
         return None
-    return _percentiles(computed, every)
+    return _percentiles(computed, every=True)
 
 
 def _burst(computed: ComputedDeployment, every: bool) -> Burst | None:
@@ -390,7 +389,7 @@ def _burst(computed: ComputedDeployment, every: bool) -> Burst | None:
     return {
         "makespan_s": figure(makespan(latency.requests_per_s, burst)),
         "waves": plain(burst.waves_before) + 1.0,
-        **_percentiles(computed, every),
+        **_percentiles(computed, every=every),
     }
 
 

@@ -79,6 +79,6 @@ def batch_warning(size: int) -> EstimateWarning:
     """What to say of a micro-batch that nobody told."""
     return EstimateWarning(
         ASSUMED,
-        f"micro_batch_size is not given. {size} is assumed: what people usually take, or as much "
-        "of it as fits. All figures are for this size; set your own",
+        f"the request does not give the micro-batch: a size of {size} is assumed, which is what "
+        "people usually take, or as much of it as fits. All figures are for this size",
     )

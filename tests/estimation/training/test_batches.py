@@ -31,7 +31,7 @@ def estimated(packaged_snapshot):
 def _taken(answer):
     taken = answer["deployment"]["training"]["micro_batch_size"]
     (told,) = [one["message"] for one in answer["warnings"] if one["code"] == ASSUMED]
-    assert f"{taken} is assumed" in told
+    assert f"a size of {taken} is assumed" in told
     return taken
 
 

@@ -51,7 +51,7 @@ def test_the_range_reaches_further_where_a_micro_batch_decides_speed(told):
     assert short["low"] < 0.8 * said["low"]
     assert short["high"] > 1.5 * said["high"]
     (message,) = _of("micro_batch_assumed", messages)
-    assert "2 is assumed" in message
+    assert "a size of 2 is assumed" in message
     faster = ("speed_left_open", "training.micro_batch_size")
     assert faster in messages
     assert _of("micro_batch_assumed", quiet) == []

@@ -221,7 +221,8 @@ def test_gradients_have_the_format_of_the_framework(packaged_snapshot):
 
     def per_parameter(ranks: int, **training: Any) -> float:
         body = {"model": "meta-llama/Llama-3.1-8B", "accelerator": H100, "accelerator_count": ranks}
-        request = MemoryTrainingRequest.model_validate(body | {"training": training})
+        copies = {"parallelism": {"data": ranks}}
+        request = MemoryTrainingRequest.model_validate(body | copies | {"training": training})
         memory = training_memory_answer(request, packaged_snapshot)
         kept = sum(
             memory[name]["value"]
