@@ -179,15 +179,14 @@ def _warnings(usual: TrainingSettings, settings: TrainingSettings) -> Iterator[E
     """What to say where a run is taken to be made fit by what nobody told."""
     done = []
     if settings.zero_stage != usual.zero_stage:
-        done.append((_DIVIDED, f"zero_stage {settings.zero_stage}"))
+        done.append((_DIVIDED, f"ZeRO stage {settings.zero_stage}"))
     if settings.activation_checkpointing != usual.activation_checkpointing:
-        done.append((_RECOMPUTED, "activation_checkpointing full"))
+        done.append((_RECOMPUTED, "recomputation of whole layers"))
     if done:
         yield EstimateWarning(
             "made_to_fit",
-            "as the framework runs it without being told, the run does not fit: "
-            f"{' and '.join(said for _, said in done)}, which the request leaves open, "
-            f"{'are' if done[1:] else 'is'} estimated",
+            "the run does not fit with the framework's defaults: the estimate is for "
+            f"{' and '.join(said for _, said in done)}, which the request leaves open",
             about=f"training.{done[0][0]}",
         )
 

@@ -377,7 +377,7 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
     said = {
         "overheads_not_measured": measured != settings.framework
         and f"no memory use is published for {named_software(settings.framework)}: "
-        f"{'typical values of others' if measured is None else f'that of {measured}'} are used",
+        f"{'typical values of others are' if measured is None else f'that of {measured} is'} used",
         "zero_divides_nothing": settings.zero_stage > 0
         and ranks == 1
         and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, but there is "

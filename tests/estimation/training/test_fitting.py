@@ -37,7 +37,7 @@ def test_states_are_divided_before_layers_are_recomputed(ask):
     bare = ask(SMALL, sequence_length=2048, framework="deepspeed")
     assert done(bare) == (1, "none")
     assert bare["memory"]["fits"]
-    assert "zero_stage 1" in codes(bare)["made_to_fit"]
+    assert "ZeRO stage 1" in codes(bare)["made_to_fit"]
     assert done(ask(SMALL, 1, framework="deepspeed")) == (0, "none")
 
 
