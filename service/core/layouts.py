@@ -113,13 +113,18 @@ def sharing_ranks(architecture: ModelArchitecture, most: int) -> int:
     vLLM, Data parallel deployment, 2025,
     https://docs.vllm.ai/en/v0.12.0/serving/data_parallel_deployment/
     """
+    latent = any(isinstance(group.mixer, LatentAttention) for group in architecture.groups)
+    return expert_ranks(architecture, most) if latent else 1
+
+
+def expert_ranks(architecture: ModelArchitecture, most: int) -> int:
+    """The most ranks, up to ``most``, that divide the experts of all layers; 1 without experts."""
     experts = [
         group.feed_forward.experts
         for group in architecture.groups
         if isinstance(group.feed_forward, MixtureOfExperts)
     ]
-    latent = any(isinstance(group.mixer, LatentAttention) for group in architecture.groups)
-    return max(n for n in divisors(gcd(*experts)) if n <= most) if experts and latent else 1
+    return max(n for n in divisors(gcd(*experts)) if n <= most) if experts else 1
 
 
 def usual_layout(

@@ -47,6 +47,7 @@ _CALLED_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "data_parallel_size": ("data",),
     "batch": ("concurrency", "micro_batch_size"),
     "batch_size": ("concurrency", "micro_batch_size"),
+    "global_batch_size": ("gradient_accumulation_steps",),
     "isl": ("input_tokens",),
     "input_len": ("input_tokens",),
     "prompt_tokens": ("input_tokens",),

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from service.core.explanation import EstimateWarning
 from service.core.memory.training.adapters import LOW_RANK
 from service.core.memory.training.settings import TrainingSettings
-from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
+from service.estimation.idle import unused
+from service.estimation.training.requests import TrainingRequest
 
 _OF_ADAPTERS = (
     "lora_rank",
@@ -43,14 +44,7 @@ def unused_settings(
             about="precision.kv_cache",
         )
     for reason, names in _idle(settings).items():
-        asked = _asked(request.training, names)
-        if asked:
-            change = "changes" if len(asked) == 1 else "change"
-            yield EstimateWarning(
-                "setting_unused",
-                f"{reason}: {' and '.join(asked)} {change} nothing",
-                about=f"training.{asked[0]}",
-            )
+        yield from unused(request.training, "training", names, reason)
 
 
 def _idle(settings: TrainingSettings) -> Mapping[str, tuple[str, ...]]:
@@ -78,13 +72,3 @@ def _idle(settings: TrainingSettings) -> Mapping[str, tuple[str, ...]]:
             "checkpoint_every",
         )
     return idle
-
-
-def _asked(asked: TrainingSettingsRequest, names: tuple[str, ...]) -> list[str]:
-    """Those settings that a request gives another value than they have by default."""
-    fields = type(asked).model_fields
-    return [
-        name
-        for name in names
-        if name in asked.model_fields_set and getattr(asked, name) != fields[name].default
-    ]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from math import gcd
 from typing import Final
 
-from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.architecture.sharding import divisors
 from service.core.engines import Engine
 from service.core.explanation import EstimateWarning
-from service.core.layouts import has_fast_links, tensor_degrees
+from service.core.layouts import expert_ranks, has_fast_links, tensor_degrees
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.layouts import described
 from service.estimation.requests import ParallelismRequest
@@ -56,7 +54,7 @@ def usual_layouts(
         for n in divisors(count)
         if n <= min(architecture.layer_count, asked.gradient_accumulation_steps)
     ]
-    experts = [1, _expert_ranks(architecture, domain)]
+    experts = [1, expert_ranks(architecture, domain)]
     for pipeline, tensor, expert in product(stages, tensors, sorted(set(experts), reverse=True)):
         used = {"tensor": tensor, "pipeline": pipeline, "expert": expert}
         divided = {name for name, degree in used.items() if degree > 1}
@@ -65,16 +63,6 @@ def usual_layouts(
         narrow = pipeline > 1 and tensor < tensors[-1]
         if divided and whole and not narrow and (not degrees or divided <= degrees):
             yield ParallelismRequest(**used, data=count // (tensor * pipeline))
-
-
-def _expert_ranks(architecture: ModelArchitecture, most: int) -> int:
-    """The most ranks, up to ``most``, that divide the experts of all layers; 1 without experts."""
-    experts = [
-        group.feed_forward.experts
-        for group in architecture.groups
-        if isinstance(group.feed_forward, MixtureOfExperts)
-    ]
-    return max(n for n in divisors(gcd(*experts)) if n <= most) if experts else 1
 
 
 def layout_warning(setup: TrainingSetup) -> EstimateWarning:
