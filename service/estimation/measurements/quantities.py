@@ -118,14 +118,14 @@ def _times() -> Iterator[Quantity]:
         yield Quantity(
             f"{stem}_p95_s",
             "s",
-            f"95th percentile of the {text}; needs requests_per_s.",
+            f"95th percentile of the {text}.",
             readings.percentile("p95", name),
             aliases=(f"p95_{stem}_s",),
         )
         yield Quantity(
             f"{stem}_p99_s",
             "s",
-            f"99th percentile of the {text}; needs requests_per_s.",
+            f"99th percentile of the {text}.",
             readings.percentile("p99", name),
             aliases=(f"p99_{stem}_s",),
         )
