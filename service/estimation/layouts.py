@@ -24,6 +24,14 @@ from service.estimation.resolution import Problems
 _DEGREES = ("tensor", "pipeline", "expert", "data", "context")
 
 
+def completed(asked: ParallelismRequest, accelerator_count: int | None) -> ParallelismRequest:
+    """The degrees with as many copies as the accelerators hold, where their number is left open."""
+    if asked.data is not None:
+        return asked
+    copies = (accelerator_count or 1) // (asked.tensor * asked.pipeline * asked.context)
+    return asked.model_copy(update={"data": max(copies, 1)})
+
+
 def resolve_parallelism(
     asked: ParallelismRequest,
     accelerator_count: int | None,
@@ -36,6 +44,7 @@ def resolve_parallelism(
 
     Returns None after noting, with numbers that would work, what is impossible.
     """
+    asked = completed(asked, accelerator_count)
     parallelism = Parallelism(**{name: getattr(asked, name) for name in _DEGREES})
     if architecture is not None and pads_heads:
         architecture = with_padded_heads(architecture, parallelism.tensor)

@@ -97,9 +97,10 @@ class ParallelismRequest(Request):
     """Expert parallelism: the number of ranks over which whole experts are spread. It uses the
     accelerators of tensor × data, which it must divide, and adds none. 1 for models without
     experts."""
-    data: Degree = 1
+    data: Degree | None = None
     """Number of copies of the model: replicas that serve requests independently, or data-parallel
-    ranks of training, over which ZeRO can divide states."""
+    ranks of training, over which ZeRO can divide states. If null, as many as accelerator_count has
+    room for."""
     context: Degree = 1
     """Context parallelism: the number of ranks over which the tokens of each sequence are divided,
     together with their KV cache or activations. Must divide the sequence length in training."""

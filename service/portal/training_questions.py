@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
@@ -196,11 +195,7 @@ class TrainingPageRequest(ModelQuestion):
     def layout(self) -> ParallelismRequest | None:
         """How the accelerators are divided, if the form says so; the rest is data parallel."""
         stated = {name: getattr(self, name) for name in LAYOUT if getattr(self, name) is not None}
-        if not stated:
-            return None
-        # Experts are spread over ranks that the other degrees make.
-        ranks = prod(degree for name, degree in stated.items() if name != "expert")
-        return ParallelismRequest(**stated, data=max(self.accelerator_count // ranks, 1))
+        return ParallelismRequest(**stated) if stated else None
 
     def link(self, **changes: Any) -> str:
         """The query of a link to the same page, with some of the fields changed."""

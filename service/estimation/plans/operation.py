@@ -147,7 +147,7 @@ def at_rate(unit: PlacedRequest, copies: int, requests_per_s: float) -> PlacedRe
     return unit.model_copy(
         update={
             "accelerator_count": (unit.accelerator_count or 1) * copies,
-            "parallelism": layout.model_copy(update={"data": layout.data * copies}),
+            "parallelism": layout.model_copy(update={"data": (layout.data or 1) * copies}),
             "workload": unit.workload.model_copy(
                 update={"requests_per_s": requests_per_s, "concurrency": 1}
             ),

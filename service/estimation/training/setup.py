@@ -28,7 +28,7 @@ from service.core.platform import Machine
 from service.core.recipes import Recipes
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.defaults import accelerator_warnings
-from service.estimation.layouts import resolve_parallelism
+from service.estimation.layouts import completed, resolve_parallelism
 from service.estimation.learning.learnt import Learnt
 from service.estimation.platforms import platform_warnings, resolve_placed
 from service.estimation.requests import ParallelismRequest
@@ -159,7 +159,7 @@ def as_told(
     weights = request.precision.weights
     if weights is None and model is not None:
         weights = usual_weights(model.value, request.training.method, recipes)
-    asked = request.parallelism or ParallelismRequest(data=request.accelerator_count or 1)
+    asked = completed(request.parallelism or ParallelismRequest(), request.accelerator_count)
     training = filled_in(
         request.training.model_copy(update={"framework": release.engine}),
         framework,
@@ -168,7 +168,7 @@ def as_told(
         weights,
         request.precision.activations,
         zero_stage=zero_stage_of(
-            request.training, recipes, asked.data * asked.context, asked.pipeline
+            request.training, recipes, (asked.data or 1) * asked.context, asked.pipeline
         ),
     )
     tier = resolve_tier(training.offload, snapshot, problems)

@@ -101,10 +101,39 @@ async def test_impossible_parallelism_says_what_would_work(client, parallelism, 
 
 async def test_a_count_that_degrees_do_not_give_is_named(client):
     body = problem(
-        await client.post("/v1/memory/inference", json=UNPLACED | {"parallelism": {"tensor": 4}}),
+        await client.post(
+            "/v1/memory/inference", json=UNPLACED | {"parallelism": {"tensor": 4, "data": 3}}
+        ),
         422,
     )
     assert pointers(body) == {"/accelerator_count"}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/v1/estimates/inference", {"accelerator_count": 8, "parallelism": {"tensor": 4}}),
+        (
+            "/v1/estimates/training",
+            {"accelerator_count": 64, "parallelism": {"tensor": 8, "pipeline": 2}},
+        ),
+    ],
+)
+async def test_copies_follow_from_the_count_as_in_every_launcher(client, path, asked):
+    layout = asked["parallelism"]
+    copies = asked["accelerator_count"] // (layout["tensor"] * layout.get("pipeline", 1))
+    said = asked | {"parallelism": layout | {"data": copies}}
+    given = {name: UNPLACED[name] for name in ("model", "accelerator")}
+    short, full = [await client.post(path, json=given | one) for one in (asked, said)]
+    assert short.status_code == 200, short.text
+    assert short.json() == full.json()
+
+
+async def test_a_count_that_copies_do_not_make_up_is_named(client):
+    asked = UNPLACED | {"accelerator_count": 6, "parallelism": {"tensor": 4}}
+    body = problem(await client.post("/v1/memory/inference", json=asked), 422)
+    assert pointers(body) == {"/accelerator_count"}
+    assert "4 or 8 would work" in body["errors"][0]["detail"]
 
 
 @pytest.mark.parametrize(

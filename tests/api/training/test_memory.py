@@ -142,7 +142,7 @@ async def test_the_largest_micro_batch_fits_on_every_stage(client):
         ),
         ({"parallelism": {"pipeline": 33}}, "/parallelism/pipeline", "at most 32"),
         (
-            {"accelerator_count": 8, "parallelism": {"tensor": 4}},
+            {"accelerator_count": 8, "parallelism": {"tensor": 4, "data": 1}},
             "/accelerator_count",
             "data 2 would work",
         ),
