@@ -115,15 +115,19 @@ MEMORY = (
     ),
     Formula(
         "Libraries",
-        "counted_bytes + (collectives_bytes if max(replica_accelerators, expert_ranks) > 1 else 0)"
+        "counted_bytes"
+        " + (collectives_bytes * min(max(link_bandwidth_bytes_per_s / 25e9, 1), 16)"
+        " if max(replica_accelerators, expert_ranks) > 1 else 0)"
         " + reserved_bytes + draft_model_bytes",
-        _ENGINE,
+        "Measured distributions by engine, see the calibration entry; channels: NVIDIA, NCCL"
+        " src/init.cc and src/graph/search.cc, 2024",
         "libraries_bytes",
         paths(
             "engine.counted_bytes",
             "engine.collectives_bytes",
             "deployment.parallelism.replica_accelerators",
             "engine.calibration",
+            link_bandwidth_bytes_per_s="deployment.accelerator.scale_up.bandwidth_bytes_per_s",
             reserved_bytes="serving.reserved_bytes",
             expert_ranks="deployment.parallelism.expert",
         ),

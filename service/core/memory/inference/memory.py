@@ -339,7 +339,9 @@ def _on_stage(
     if drafting is not None:
         each = layout_sequence_bytes(drafting.cache, tokens)
         draft = drafting.weights.total_bytes + concurrency_per_replica * each
-    libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
+    libraries = shift(
+        engine.libraries(parallelism, accelerator.scale_up), serving.reserved_bytes + draft
+    )
     graphs = engine.graphs(eager=serving.enforce_eager)
     context = engine.context(accelerator)
     copies = engine.cache_copies
