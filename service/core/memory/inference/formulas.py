@@ -160,17 +160,18 @@ MEMORY = (
     ),
     Formula(
         "Taken by the process",
-        "usable_bytes + context_bytes * (1 - context_in_share)"
+        "min(usable_bytes + context_bytes * (1 - context_in_share)"
         " + graphs_bytes * (1 - graphs_in_share)"
-        " + activations_bytes * (1 - activations_in_share) if fills_share and causal"
-        " else total_bytes",
-        "vLLM gpu_worker.py determine_available_memory, 2025",
+        " + (min(reached_bytes - activations_bytes, 0) if activations_in_share"
+        " else reached_bytes), capacity_bytes) if fills_share and causal else total_bytes",
+        "vLLM gpu_worker.py determine_available_memory and compile_or_warm_up_model, 2025",
         "process_bytes",
         paths(
             "engine.context_in_share",
             "engine.graphs_in_share",
             "engine.activations_in_share",
             "engine.fills_share",
+            "reached_bytes",
             "deployment.architecture.causal",
         ),
     ),

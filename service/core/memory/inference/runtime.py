@@ -60,18 +60,19 @@ class EngineRuntime:
     its share with cache. One that ``profiles_images`` measures the largest images, too, and one
     that ``pages_images`` gives layers that look at images as many pages as the others; one that
     ``pages_windows`` does so for layers with a window where others have none, and one that
-    ``keeps_passed`` tokens for all layers with a window. One that
-    ``gathers_tokens`` has room at its experts for full steps of all copies that share them; one
-    that ``allocates_context`` takes the caches of the longest sequence at once, of
-    ``default_context_tokens`` at least where settings do not say how long these are; others, where
-    they do not, take room for ``unset_context_tokens`` of all sequences together [token]. Whether
-    people leave it at that is open: ``context_unset`` says that they do otherwise than is usual,
-    who ask a default for less, or leave others at what they take. At its peak it
-    holds ``cache_copies`` of its caches: two where a longer one is completed before the old goes.
-    It ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
-    ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
-    beside it. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
-    against it leaves, and not the share of all less what counts.
+    ``keeps_passed`` tokens for all layers with a window. One that ``gathers_tokens`` has room at
+    its experts for full steps of all copies that share them; one that ``allocates_context`` takes
+    the caches of the longest sequence at once, of ``default_context_tokens`` at least where
+    settings do not say how long these are; others, where they do not, take room for
+    ``unset_context_tokens`` of all sequences together [token]. Whether people leave it at that is
+    open: ``context_unset`` says that they do otherwise than is usual, who ask a default for less,
+    or leave others at what they take. At its peak it holds ``cache_copies`` of its caches: two
+    where a longer one is completed before the old goes. It ``fills_share`` where it takes all of
+    its share when it starts; ``activations_in_share``, ``graphs_in_share`` and ``context_in_share``
+    say whether these count against the share, or lie beside it. One that ``keeps_peak`` holds on to
+    the temporary tensors that it measured when it started. Where the ``share_is_of_free`` memory,
+    caches get that share of what all that counts against it leaves, and not the share of all less
+    what counts.
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
@@ -124,6 +125,7 @@ class EngineRuntime:
     pages_windows: bool = False
     keeps_passed: bool = False
     gathers_tokens: bool = False
+    keeps_peak: bool = False
     holds_widened: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0

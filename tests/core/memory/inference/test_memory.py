@@ -94,6 +94,41 @@ def test_collectives_have_buffers_for_as_many_channels_as_fill_a_link(overheads)
     assert libraries(NVLINK, two, "transformers") == libraries(PCIE, two, "transformers")
 
 
+def filled(overheads, engine, workload, **settings):
+    deployment = deployed(LLAMA_3_8B, memory_bytes=85e9)
+    return inference_memory(
+        deployment, workload, ServingSettings(engine=engine, **settings), overheads
+    )
+
+
+def test_an_engine_that_empties_its_cache_holds_no_more_than_steps_of_the_load_reach(overheads):
+    # vLLM until 0.7 profiles prompts of the longest sequence, and gives back what that took.
+    chunk = {"chunked_prefill_tokens": 32_768, "max_running_sequences": 256}
+    light, heavy = InferenceWorkload(12, 512, 1), InferenceWorkload(32_768, 512, 1)
+    one, other = (filled(overheads, "vllm@before-0.6", load, **chunk) for load in (light, heavy))
+    # The room for caches is that of the profile, whatever the load.
+    assert one.activations_bytes == other.activations_bytes
+    assert one.kv_cache_budget_bytes == other.kv_cache_budget_bytes
+    given_back = other.process_bytes.value - one.process_bytes.value
+    assert 0.8 * one.activations_bytes.value < given_back < one.activations_bytes.value
+    # Later ones sample again for all sequences that may run, and keep what that takes.
+    one, other = (filled(overheads, "vllm", load, **chunk) for load in (light, heavy))
+    assert one.process_bytes == other.process_bytes
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.6, 0.9, 0.98, 1.0])
+@pytest.mark.parametrize("engine", ["vllm", "vllm@v0", "sglang", "tensorrt-llm"])
+def test_a_process_holds_its_share_and_no_more_than_there_is(overheads, engine, ratio):
+    memory = filled(
+        overheads, engine, InferenceWorkload(2048, 512, 8), memory_utilization_ratio=ratio
+    )
+    held = memory.process_bytes
+    assert held.low <= held.value <= held.high <= memory.capacity_bytes
+    assert held.value >= min(memory.usable_bytes - memory.activations_bytes.value, 85e9)
+    # The share is a setting: what is uncertain lies beside it.
+    assert held.high / held.low < 1.2 or ratio < 0.6
+
+
 @pytest.mark.parametrize(
     ("input_tokens", "measured_gib"), [(6144, 15.38), (14336, 16.91), (30720, 19.97)]
 )
