@@ -14,7 +14,7 @@ from operator import mul
 from types import MappingProxyType
 from typing import NamedTuple
 
-from service.core.architecture.tensors import Tensor, TensorClass
+from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
 _ALL_LINEAR = frozenset(
     {
@@ -36,6 +36,10 @@ _DOUBLE_QUANT_BITS = 8.0 / 64.0 + 32.0 / (64.0 * 256.0)
 _SINGLE_QUANT_BITS = 32.0 / 64.0
 #: Elements of ggml's blocks with scales of scales.
 _SUPER_BLOCK = 256
+#: What families call a projection of values.
+_VALUE_PROJECTIONS = frozenset(
+    {"v_proj", "value", "v", "v_lin", "self_attn.v_proj", "cross_attn.v_proj"}
+)
 #: What families call a projection of queries, keys and values in one, which files keep so.
 _FUSED_PROJECTIONS = ("qkv_proj", "query_key_value", "c_attn", "Wqkv")
 
@@ -47,14 +51,15 @@ class NumberFormat:
     ``bits_per_element`` includes scales and zero points, of which ``scale_bits`` lie in tensors
     that are no parameters. ``quantised_classes`` are the tensor classes stored in it; the rest stay
     in ``remainder_bits``. ``by_class_bits`` overrides single classes and ``by_tensor_bits`` single
-    tensors by name (GGUF mixes). ``matrix_precision`` is the precision whose peak applies to its
-    matrix products. ``source`` says where the layout is defined. In a cache an element takes
-    ``cache_bits_per_element`` where that differs from a weight, and each key or value vector of a
-    head ``vector_scale_bytes`` more. Engines may widen a matrix of a ``widened_whole`` format to 16
-    bit in one piece; ``super_blocks`` have scales of scales, which take more operations to unpack;
-    and kernels of one with ``padded_experts`` want them padded; checkpoints in one that
-    ``repeats_table`` store a shared embedding table twice. Matrices whose rows blocks of 256
-    elements do not divide are stored as its ``ragged`` form says, if it has one.
+    tensors by what they do, under the name that most families give them (GGUF mixes).
+    ``matrix_precision`` is the precision whose peak applies to its matrix products. ``source`` says
+    where the layout is defined. In a cache an element takes ``cache_bits_per_element`` where that
+    differs from a weight, and each key or value vector of a head ``vector_scale_bytes`` more.
+    Engines may widen a matrix of a ``widened_whole`` format to 16 bit in one piece;
+    ``super_blocks`` have scales of scales, which take more operations to unpack; and kernels of one
+    with ``padded_experts`` want them padded; checkpoints in one that ``repeats_table`` store a
+    shared embedding table twice. Matrices whose rows blocks of 256 elements do not divide are
+    stored as its ``ragged`` form says, if it has one.
     """
 
     id: str
@@ -82,8 +87,8 @@ class NumberFormat:
     def tensor_bits(self, tensor: Tensor) -> float:
         """Stored bits per element of the given tensor."""
         stored = self.of_rows(tensor.input_features)
-        by_name = stored.by_tensor_bits.get(tensor.name)
-        return stored.bits(tensor.tensor_class) if by_name is None else by_name
+        of_role = stored.by_tensor_bits.get(_role(tensor)) if stored.by_tensor_bits else None
+        return stored.bits(tensor.tensor_class) if of_role is None else of_role
 
     def of_rows(self, elements: int) -> NumberFormat:
         """How matrices with so many elements a row are stored."""
@@ -116,6 +121,20 @@ class NumberFormat:
     def vector_bytes(self, elements: float) -> float:
         """Bytes of one cached key or value vector of a head, with its scale."""
         return elements * self.bytes_per_element + self.vector_scale_bytes
+
+
+def _role(tensor: Tensor) -> str:
+    """What a matrix does in its layer, under the name that most families give it.
+
+    Files of ggml name tensors by that, whatever the family calls them.
+    """
+    if tensor.tensor_class in _FEED_FORWARD:
+        return "down_proj" if tensor.shard in (Shard.ROW, Shard.EXPERT_ROW) else "up_proj"
+    if tensor.tensor_class is TensorClass.ATTENTION:
+        if tensor.shard is Shard.ROW:
+            return "o_proj"
+        return "v_proj" if tensor.name in _VALUE_PROJECTIONS else tensor.name
+    return tensor.name
 
 
 @lru_cache(maxsize=256)
@@ -418,7 +437,6 @@ _FORMATS = (
         q_proj=_IQ3_XXS,
         k_proj=_IQ3_XXS,
         # The first and the last eighth of the layers keep the larger format.
-        gate_proj=_mixed((0.25, _IQ3_S), (0.75, _IQ3_XXS)),
         up_proj=_mixed((0.25, _IQ3_S), (0.75, _IQ3_XXS)),
     ),
     _gguf(

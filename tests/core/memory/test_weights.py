@@ -57,28 +57,56 @@ def test_files_have_their_published_size(architecture, format_id, gib):
     assert size / GIB == pytest.approx(gib, rel=0.005)
 
 
+def inward(features: int, name: str = "up_proj") -> Tensor:
+    return Tensor(name, TensorClass.DENSE_FFN, features, 512, Shard.COLUMN)
+
+
+def outward(features: int, name: str = "down_proj") -> Tensor:
+    return Tensor(name, TensorClass.DENSE_FFN, features, 512, Shard.ROW)
+
+
+def fused(features: int) -> Tensor:
+    return Tensor("qkv_proj", TensorClass.ATTENTION, features, 512, Shard.COLUMN)
+
+
 @pytest.mark.parametrize(
-    ("format_id", "name", "inputs", "bits"),
+    ("format_id", "tensor", "bits"),
     [
         # llama.cpp, llama-quant.cpp: blocks of 256 elements that do not divide a row give way to
         # those of 32, Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, and narrower ones to IQ4_NL.
-        ("gguf-q4_k_m", "gate_proj", 1408, 5.5),
-        ("gguf-q4_k_m", "gate_proj", 1536, 4.5),
-        ("gguf-q4_k_m", "down_proj", 29_568, (5.5 + 8.5) / 2.0),
-        ("gguf-q5_k_m", "up_proj", 1408, 6.0),
-        ("gguf-q6_k", "up_proj", 1408, 8.5),
-        ("gguf-q2_k", "up_proj", 1408, 4.5),
-        ("gguf-iq3_xs", "gate_proj", 1408, 4.5),
-        ("gguf-q4_0", "up_proj", 1408, 4.5),
-        ("gguf-q8_0", "up_proj", 1408, 8.5),
+        ("gguf-q4_k_m", inward(1408), 5.5),
+        ("gguf-q4_k_m", inward(1536), 4.5),
+        ("gguf-q4_k_m", outward(29_568), (5.5 + 8.5) / 2.0),
+        ("gguf-q5_k_m", inward(1408), 6.0),
+        ("gguf-q6_k", inward(1408), 8.5),
+        ("gguf-q2_k", inward(1408), 4.5),
+        ("gguf-iq3_xs", inward(1408), 4.5),
+        ("gguf-q4_0", inward(1408), 4.5),
+        ("gguf-q8_0", inward(1408), 8.5),
         # What is fused in files is stored in more bits by the medium mixes.
-        ("gguf-q4_k_m", "qkv_proj", 5120, 5.5),
-        ("gguf-q4_k_s", "qkv_proj", 5120, 4.5),
+        ("gguf-q4_k_m", fused(5120), 5.5),
+        ("gguf-q4_k_s", fused(5120), 4.5),
     ],
 )
-def test_rows_that_blocks_do_not_divide_are_stored_in_smaller_ones(format_id, name, inputs, bits):
-    tensor = Tensor(name, TensorClass.DENSE_FFN, inputs, 512, Shard.COLUMN)
+def test_rows_that_blocks_do_not_divide_are_stored_in_smaller_ones(format_id, tensor, bits):
     assert NUMBER_FORMATS[format_id].tensor_bits(tensor) == pytest.approx(bits)
+
+
+@pytest.mark.parametrize("format_id", ["gguf-q2_k", "gguf-q3_k_m", "gguf-q4_k_m", "gguf-q5_k_m"])
+def test_mixes_go_by_what_a_matrix_does_not_by_what_its_family_calls_it(format_id):
+    # llama.cpp, llama-quant.cpp, chooses by the names in files: ffn_down, attn_v, attn_output.
+    mix = NUMBER_FORMATS[format_id]
+    # Qwen 1 calls its way out c_proj and one of those in w2, as others call their way out.
+    outs = [outward(4096, name) for name in ("c_proj", "w2", "fc2", "output_linear")]
+    assert {mix.tensor_bits(out) for out in outs} == {mix.tensor_bits(outward(4096))}
+    assert mix.tensor_bits(inward(4096, "w2")) == mix.tensor_bits(inward(4096))
+    assert mix.tensor_bits(outward(4096)) > mix.tensor_bits(inward(4096))
+    experts = Tensor("w2", TensorClass.EXPERT, 4096, 512, Shard.EXPERT_ROW, 8)
+    assert mix.tensor_bits(experts) == mix.tensor_bits(outward(4096))
+    output, dense_output = (
+        Tensor(name, TensorClass.ATTENTION, 4096, 4096, Shard.ROW) for name in ("o_proj", "dense")
+    )
+    assert mix.tensor_bits(output) == mix.tensor_bits(dense_output)
 
 
 def test_a_table_that_is_the_head_too_falls_back_like_it():

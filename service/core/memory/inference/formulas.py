@@ -115,15 +115,19 @@ MEMORY = (
     ),
     Formula(
         "Libraries",
-        "counted_bytes + (collectives_bytes if max(replica_accelerators, expert_ranks) > 1 else 0)"
+        "counted_bytes"
+        " + (collectives_bytes * min(max(link_bandwidth_bytes_per_s / 25e9, 1), 16)"
+        " if max(replica_accelerators, expert_ranks) > 1 else 0)"
         " + reserved_bytes + draft_model_bytes",
-        _ENGINE,
+        "Measured distributions by engine, see the calibration entry; channels: NVIDIA, NCCL"
+        " src/init.cc and src/graph/search.cc, 2024",
         "libraries_bytes",
         paths(
             "engine.counted_bytes",
             "engine.collectives_bytes",
             "deployment.parallelism.replica_accelerators",
             "engine.calibration",
+            link_bandwidth_bytes_per_s="deployment.accelerator.scale_up.bandwidth_bytes_per_s",
             reserved_bytes="serving.reserved_bytes",
             expert_ranks="deployment.parallelism.expert",
         ),
@@ -156,17 +160,18 @@ MEMORY = (
     ),
     Formula(
         "Taken by the process",
-        "usable_bytes + context_bytes * (1 - context_in_share)"
+        "min(usable_bytes + context_bytes * (1 - context_in_share)"
         " + graphs_bytes * (1 - graphs_in_share)"
-        " + activations_bytes * (1 - activations_in_share) if fills_share and causal"
-        " else total_bytes",
-        "vLLM gpu_worker.py determine_available_memory, 2025",
+        " + (min(reached_bytes - activations_bytes, 0) if activations_in_share"
+        " else reached_bytes), capacity_bytes) if fills_share and causal else total_bytes",
+        "vLLM gpu_worker.py determine_available_memory and compile_or_warm_up_model, 2025",
         "process_bytes",
         paths(
             "engine.context_in_share",
             "engine.graphs_in_share",
             "engine.activations_in_share",
             "engine.fills_share",
+            "reached_bytes",
             "deployment.architecture.causal",
         ),
     ),

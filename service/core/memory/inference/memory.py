@@ -36,6 +36,7 @@ from service.core.memory.inference.activations import (
     layer_bytes,
     step_peak_bytes,
 )
+from service.core.memory.inference.filled import activations_of_load, filled_bytes
 from service.core.memory.inference.growth import (
     Ramp,
     SequencesRoom,
@@ -209,19 +210,14 @@ class InferenceMemory:
         Models that see both ways keep nothing between steps, and no caches are taken for them
         (vLLM, v1/core/kv_cache_utils.py, 2025: no groups of caches, no pages).
         """
-        engine = self.engine
-        if not engine.fills_share or not self.deployment.architecture.causal:
+        if not self.engine.fills_share or not self.deployment.architecture.causal:
             return self.total_bytes
-        beside = (
-            part
-            for part, counts in (
-                (self.activations_bytes, engine.activations_in_share),
-                (self.graphs_bytes, engine.graphs_in_share),
-                (self.context_bytes, engine.context_in_share),
-            )
-            if not counts
-        )
-        return independent_sum((engine.sized(self.usable_bytes), *beside))
+        return filled_bytes(self)
+
+    @property
+    def reached_bytes(self) -> Number:
+        """Temporary tensors at the peak of the steps that the load makes [B]."""
+        return activations_of_load(self).value
 
     @property
     def step_tokens(self) -> Number:
@@ -339,7 +335,9 @@ def _on_stage(
     if drafting is not None:
         each = layout_sequence_bytes(drafting.cache, tokens)
         draft = drafting.weights.total_bytes + concurrency_per_replica * each
-    libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
+    libraries = shift(
+        engine.libraries(parallelism, accelerator.scale_up), serving.reserved_bytes + draft
+    )
     graphs = engine.graphs(eager=serving.enforce_eager)
     context = engine.context(accelerator)
     copies = engine.cache_copies

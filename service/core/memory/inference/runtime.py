@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
-from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, hypot, maximum, minimum
+from service.core.deployment import Accelerator, Link, Parallelism
+from service.core.elementwise import Number, everywhere, hypot, maximum, minimum
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, scale
 from service.core.learning import Correction
@@ -21,6 +21,16 @@ from service.core.memory.weights import Loading, RankWeights
 CALIBRATIONS = "memory-runtime/"
 
 _NONE = exact(0.0)
+#: What a channel of a communicator carries [B/s], and the most channels there are for each on a
+#: slow link. A connection of a channel has buffers of 9.6 MB (4 MiB, and those of two protocols of
+#: small messages), and libraries open channels until these fill a link: two over PCIe, 24 over the
+#: NVLink of an A100, at most 32. Source: NVIDIA, NCCL src/init.cc, src/include/device.h and
+#: src/graph/search.cc, 2024. On two H100 they are 1.9 GB more than nothing, on two L40S 0.1 GB
+#: (vllm-pull-10511, vllm-issue-15815).
+_CHANNEL_BYTES_PER_S = 25e9
+_MOST_CHANNELS = 16.0
+#: How far what channels take is known, the more of them there are than were measured: an exponent.
+_CHANNELS_SPREAD = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +40,17 @@ class EngineRuntime:
     ``context_bytes`` is what the driver holds for a process, ``unified_context_bytes`` the same
     where the accelerator's memory is the host's [B]; ``counted_bytes`` what else libraries take
     outside the allocator, ``collectives_bytes`` what communication adds when a model spans
-    accelerators, ``graphs_bytes`` captured graphs [B]. ``slack_ratio`` is what the allocator
-    reserves beyond temporary tensors at their peak, ``activation_ratio`` this over its formula, and
-    ``workspace_bytes`` what libraries take from the allocator beside them [B]. ``bytes_per_logit``
-    is what sampling takes, ``widened_logit_bytes`` what is added where the model's own code widens
-    logits and the engine runs that, ``bytes_per_score`` what attention that is not fused takes for
-    each score [B]; the engine ``fuses_attention`` unless settings say otherwise, which not all of
-    its users leave at that where its ``attention_varies``. Results of layers are ``result_ratio``
-    times as wide as activations: twice where they are in 32 bit. Speed goes by that, and by whether
-    it ``fuses_elementwise`` operations, ``regrows_cache`` at each step, and ``repeats_heads`` of
-    keys and values for those of queries.
+    accelerators that a slow link joins, such as PCIe, ``graphs_bytes`` captured graphs [B].
+    ``slack_ratio`` is what the allocator reserves beyond temporary tensors at their peak,
+    ``activation_ratio`` this over its formula, and ``workspace_bytes`` what libraries take from the
+    allocator beside them [B]. ``bytes_per_logit`` is what sampling takes, ``widened_logit_bytes``
+    what is added where the model's own code widens logits and the engine runs that,
+    ``bytes_per_score`` what attention that is not fused takes for each score [B]; the engine
+    ``fuses_attention`` unless settings say otherwise, which not all of its users leave at that
+    where its ``attention_varies``. Results of layers are ``result_ratio`` times as wide as
+    activations: twice where they are in 32 bit. Speed goes by that, and by whether it
+    ``fuses_elementwise`` operations, ``regrows_cache`` at each step, and ``repeats_heads`` of keys
+    and values for those of queries.
 
     The sampler is prepared for ``profiled_sequences`` whatever the load, though for no more than
     the engine may run at once; zero where nothing is prepared. A step computes at most
@@ -49,18 +60,19 @@ class EngineRuntime:
     its share with cache. One that ``profiles_images`` measures the largest images, too, and one
     that ``pages_images`` gives layers that look at images as many pages as the others; one that
     ``pages_windows`` does so for layers with a window where others have none, and one that
-    ``keeps_passed`` tokens for all layers with a window. One that
-    ``gathers_tokens`` has room at its experts for full steps of all copies that share them; one
-    that ``allocates_context`` takes the caches of the longest sequence at once, of
-    ``default_context_tokens`` at least where settings do not say how long these are; others, where
-    they do not, take room for ``unset_context_tokens`` of all sequences together [token]. Whether
-    people leave it at that is open: ``context_unset`` says that they do otherwise than is usual,
-    who ask a default for less, or leave others at what they take. At its peak it
-    holds ``cache_copies`` of its caches: two where a longer one is completed before the old goes.
-    It ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
-    ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
-    beside it. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
-    against it leaves, and not the share of all less what counts.
+    ``keeps_passed`` tokens for all layers with a window. One that ``gathers_tokens`` has room at
+    its experts for full steps of all copies that share them; one that ``allocates_context`` takes
+    the caches of the longest sequence at once, of ``default_context_tokens`` at least where
+    settings do not say how long these are; others, where they do not, take room for
+    ``unset_context_tokens`` of all sequences together [token]. Whether people leave it at that is
+    open: ``context_unset`` says that they do otherwise than is usual, who ask a default for less,
+    or leave others at what they take. At its peak it holds ``cache_copies`` of its caches: two
+    where a longer one is completed before the old goes. It ``fills_share`` where it takes all of
+    its share when it starts; ``activations_in_share``, ``graphs_in_share`` and ``context_in_share``
+    say whether these count against the share, or lie beside it. One that ``keeps_peak`` holds on to
+    the temporary tensors that it measured when it started. Where the ``share_is_of_free`` memory,
+    caches get that share of what all that counts against it leaves, and not the share of all less
+    what counts.
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
@@ -113,6 +125,7 @@ class EngineRuntime:
     pages_windows: bool = False
     keeps_passed: bool = False
     gathers_tokens: bool = False
+    keeps_peak: bool = False
     holds_widened: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0
@@ -197,11 +210,20 @@ class EngineRuntime:
         """What the driver holds for the process [B]."""
         return self.unified_context_bytes if accelerator.unified_memory else self.context_bytes
 
-    def libraries(self, parallelism: Parallelism) -> Interval:
-        """What libraries and collectives hold outside the allocator [B]."""
-        if communicates(parallelism):
-            return independent_sum((self.counted_bytes, self.collectives_bytes))
-        return self.counted_bytes
+    def libraries(self, parallelism: Parallelism, link: Link) -> Interval:
+        """What libraries, and collectives over a link, hold outside the allocator [B]."""
+        if not communicates(parallelism):
+            return self.counted_bytes
+        collectives = self.collectives_bytes
+        if everywhere(collectives.value > 0.0):
+            channels = channels_ratio(link)
+            spread = channels**_CHANNELS_SPREAD
+            collectives = Interval(
+                collectives.value * channels,
+                collectives.low * channels / spread,
+                collectives.high * channels * spread,
+            )
+        return independent_sum((self.counted_bytes, collectives))
 
     def graphs(self, *, eager: bool) -> Interval:
         """What captured graphs hold, if any are captured [B]."""
@@ -235,6 +257,11 @@ class EngineRuntime:
     def sized(self, size_bytes: Number) -> Interval:
         """A size that follows from shapes, as far as what is held can be off it [B]."""
         return from_log_sigma(size_bytes, self.size_log_sigma)
+
+
+def channels_ratio(link: Link) -> Number:
+    """Channels that collectives open on a link, over those on a slow one [-]."""
+    return minimum(maximum(link.bandwidth_bytes_per_s / _CHANNEL_BYTES_PER_S, 1.0), _MOST_CHANNELS)
 
 
 def communicates(parallelism: Parallelism) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from service.core.deployment import (
     Deployment,
     InferenceWorkload,
+    Link,
     Parallelism,
     Precision,
     ServingSettings,
@@ -32,6 +33,7 @@ from tests.core.memory.memory_models import (
 GIB = 1024.0**3
 BF16 = NUMBER_FORMATS["bf16"]
 PRECISION = Precision(BF16, BF16, BF16)
+PCIE, NVLINK = Link(31.5e9, 5e-6), Link(450e9, 1e-6)
 
 
 def deployed(architecture, parallelism=None, memory_bytes=80e9, **flags):
@@ -53,7 +55,7 @@ def test_room_for_caches_of_published_starts(
     overheads, architecture, tensor, gib, ratio, chunk, measured_gib
 ):
     memory = inference_memory(
-        deployed(architecture, Parallelism(tensor=tensor), gib * GIB),
+        deployed(architecture, Parallelism(tensor=tensor), gib * GIB, scale_up=PCIE),
         InferenceWorkload(1024, 1024, 1),
         ServingSettings(
             memory_utilization_ratio=ratio, chunked_prefill_tokens=chunk, max_running_sequences=256
@@ -63,6 +65,68 @@ def test_room_for_caches_of_published_starts(
     budget = memory.kv_cache_budget_bytes
     assert budget.value / GIB == pytest.approx(measured_gib, rel=0.04)
     assert budget.low / GIB <= measured_gib <= budget.high / GIB
+
+
+def test_collectives_have_buffers_for_as_many_channels_as_fill_a_link(overheads):
+    def libraries(link, parallelism=None, engine="vllm"):
+        memory = inference_memory(
+            deployed(LLAMA_3_8B, parallelism, scale_up=link),
+            InferenceWorkload(1024, 1024, 1),
+            ServingSettings(engine=engine),
+            overheads,
+        )
+        return memory.libraries_bytes
+
+    two = Parallelism(tensor=2)
+    # One accelerator alone sends nothing, whatever its links.
+    assert libraries(NVLINK) == libraries(PCIE)
+    # vLLM pull request 10511: 1.79 GiB outside PyTorch on one H100, 3.58 GiB on each of two.
+    more = libraries(NVLINK, two).value - libraries(NVLINK).value
+    assert more == pytest.approx(1.79 * GIB, rel=0.3)
+    # Two over PCIe, issue 15815: 0.3 GiB beside the context, which one accelerator takes most of.
+    assert libraries(PCIE, two).value - libraries(PCIE).value < 0.3 * GIB
+    # NCCL opens 32 channels at most, so that links twice as fast take no more.
+    assert libraries(Link(900e9, 1e-6), two) == libraries(NVLINK, two)
+    # What was measured over PCIe alone is less sure the more channels there are.
+    wide, narrow = libraries(NVLINK, two), libraries(PCIE, two)
+    assert wide.high / wide.low > narrow.high / narrow.low
+    # Engines that copy between accelerators without a library open no channels.
+    assert libraries(NVLINK, two, "transformers") == libraries(PCIE, two, "transformers")
+
+
+def filled(overheads, engine, workload, **settings):
+    deployment = deployed(LLAMA_3_8B, memory_bytes=85e9)
+    return inference_memory(
+        deployment, workload, ServingSettings(engine=engine, **settings), overheads
+    )
+
+
+def test_an_engine_that_empties_its_cache_holds_no_more_than_steps_of_the_load_reach(overheads):
+    # vLLM until 0.7 profiles prompts of the longest sequence, and gives back what that took.
+    chunk = {"chunked_prefill_tokens": 32_768, "max_running_sequences": 256}
+    light, heavy = InferenceWorkload(12, 512, 1), InferenceWorkload(32_768, 512, 1)
+    one, other = (filled(overheads, "vllm@before-0.6", load, **chunk) for load in (light, heavy))
+    # The room for caches is that of the profile, whatever the load.
+    assert one.activations_bytes == other.activations_bytes
+    assert one.kv_cache_budget_bytes == other.kv_cache_budget_bytes
+    given_back = other.process_bytes.value - one.process_bytes.value
+    assert 0.8 * one.activations_bytes.value < given_back < one.activations_bytes.value
+    # Later ones sample again for all sequences that may run, and keep what that takes.
+    one, other = (filled(overheads, "vllm", load, **chunk) for load in (light, heavy))
+    assert one.process_bytes == other.process_bytes
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.6, 0.9, 0.98, 1.0])
+@pytest.mark.parametrize("engine", ["vllm", "vllm@v0", "sglang", "tensorrt-llm"])
+def test_a_process_holds_its_share_and_no_more_than_there_is(overheads, engine, ratio):
+    memory = filled(
+        overheads, engine, InferenceWorkload(2048, 512, 8), memory_utilization_ratio=ratio
+    )
+    held = memory.process_bytes
+    assert held.low <= held.value <= held.high <= memory.capacity_bytes
+    assert held.value >= min(memory.usable_bytes - memory.activations_bytes.value, 85e9)
+    # The share is a setting: what is uncertain lies beside it.
+    assert held.high / held.low < 1.2 or ratio < 0.6
 
 
 @pytest.mark.parametrize(
