@@ -156,5 +156,5 @@ def _behind(words: str, engine: Engine, named: str, snapshot: CatalogSnapshot) -
     for part in names_of(snapshot.engines[engine.id].document):
         name, inner = _plain(part), rest.lstrip(" (/")
         if _begins(inner, name) and not any(one.startswith(name) for one in own):
-            return inner[len(name) :]
+            return inner[len(name) :].lstrip(")")
     return rest
