@@ -56,8 +56,8 @@ from service.core.performance.release_kernels import (
 )
 from service.core.performance.samplers import sampling_ratio
 from service.core.performance.scheduling import schedules_ahead
-from service.core.performance.streaming import streamed_s
 from service.core.performance.spread import NO_WIDENING
+from service.core.performance.streaming import streamed_s
 from service.core.platform import PowerNeeds
 from service.estimation.levels import (
     MACHINES,
