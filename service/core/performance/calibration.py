@@ -151,6 +151,8 @@ class EngineOverhead:
     served_s: float = field(default=0.0, metadata=FIGURE)
     """Time per step of a server that answers requests in the engine's process; none where a
     script hands requests over [s]."""
+    streamed_s: float = field(default=0.0, metadata=FIGURE)
+    """Time per sequence and step to stream its token, where users read along [s]."""
     ranks_s: float = field(default=0.0, metadata=FIGURE)
     """Time per further rank of tensor parallelism to hand over the inputs of a step [s]."""
     sampled_bytes: float = field(default=0.0, metadata=FIGURE)

@@ -306,11 +306,13 @@ def rank_steps(
     calibration: PerformanceCalibration,
     fused: bool | None = None,
     eager: bool = False,
+    streaming: bool = False,
 ) -> RankSteps:
     """What steps of a rank take, whatever their load: small ones, and those that copy weights.
 
     Attention is ``fused`` as the engine does it where that is None. ``eager`` steps of an engine
-    that replays graphs are issued kernel by kernel.
+    that replays graphs are issued kernel by kernel. Where ``streaming``, tokens are told one by
+    one.
 
     References
     ----------
@@ -320,13 +322,13 @@ def rank_steps(
         slower = replace(accelerator, memory_bandwidth_bytes_per_s=copied.bandwidth_bytes_per_s)
         other = replace(calibration, outside_ratio=copied.outside_ratio, copied=None)
         return replace(
-            _rank_steps(work, accelerator, parallelism, calibration, fused, eager),
-            copying=_rank_steps(work, slower, parallelism, other, fused, eager),
+            _rank_steps(work, accelerator, parallelism, calibration, fused, eager, streaming),
+            copying=_rank_steps(work, slower, parallelism, other, fused, eager, streaming),
         )
     # Those of a search are asked for once, and large.
     large = isinstance(accelerator.memory_bandwidth_bytes_per_s, ndarray)
     made = _rank_steps if large else _kept_steps
-    return made(work, accelerator, parallelism, calibration, fused, eager)
+    return made(work, accelerator, parallelism, calibration, fused, eager, streaming)
 
 
 def _rank_steps(
@@ -336,6 +338,7 @@ def _rank_steps(
     calibration: PerformanceCalibration,
     fused: bool | None,
     eager: bool,
+    streaming: bool,
 ) -> RankSteps:
     hardware, engine = calibration.hardware, calibration.engine
     accelerator = driven(accelerator, engine)
@@ -407,7 +410,7 @@ def _rank_steps(
         * engine.waited_ratio,
         narrowing_s=narrowing_s,
         step_s=engine.step_s * engine.waited_ratio,
-        sequence_s=engine.sequence_s * engine.waited_ratio,
+        sequence_s=(engine.sequence_s + streaming * engine.streamed_s) * engine.waited_ratio,
         schedules_ahead=engine.schedules_ahead,
         sequence_bytes=work.state_bytes_per_sequence
         + engine.sampled_bytes * engine.sampling_ratio * work.chosen_from,

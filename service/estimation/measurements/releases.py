@@ -93,8 +93,8 @@ def release_said(
 ) -> tuple[str, str] | None:
     """Version or date of the release that a document tells of beside its request, and where it is.
 
-    What ran is told as ``engine`` in words, such as "vLLM 0.5.2; Python 3.10", or the day of the
-    measurement, or the source's year stands for it.
+    What ran is told as ``engine`` in words, such as "vLLM 0.5.2; Python 3.10" or "LMDeploy
+    TurboMind 0.2.0", or the day of the measurement, or the source's year stands for it.
 
     Parameters
     ----------
@@ -128,11 +128,9 @@ def _said(
 ) -> Iterator[tuple[str, str]]:
     words = document.get("engine")
     if isinstance(words, str):
-        for name in {engine.name, engine.id, named}:
-            if words.casefold().startswith(name.casefold()):
-                version = _VERSION.match(words[len(name) :])
-                if version is not None:
-                    yield version[1], "/engine"
+        version = _VERSION.match(_behind(words, engine, named, snapshot))
+        if version is not None:
+            yield version[1], "/engine"
         date = _DATE.search(words)
         if date is not None:
             yield date[1], "/engine"
@@ -141,3 +139,22 @@ def _said(
     source = snapshot.sources.get(str(document.get("source")))
     if source is not None:
         yield str(source.document["year"]), "/source"
+
+
+def _behind(words: str, engine: Engine, named: str, snapshot: CatalogSnapshot) -> str:
+    """What follows the name of an engine with which words begin; nothing if they begin otherwise.
+
+    Some name a part of the engine behind it, as in "LMDeploy TurboMind 0.2.0": releases are of
+    both. What the engine's own name begins with is another's, as TensorRT of TensorRT-LLM.
+    """
+    own = [_plain(name) for name in (engine.name, engine.id, named)]
+    rest = _plain(words)
+    begun = max((len(name) for name in own if _begins(rest, name)), default=0)
+    if not begun:
+        return ""
+    rest = rest[begun:]
+    for part in names_of(snapshot.engines[engine.id].document):
+        name, inner = _plain(part), rest.lstrip(" (/")
+        if _begins(inner, name) and not any(one.startswith(name) for one in own):
+            return inner[len(name) :].lstrip(")")
+    return rest

@@ -52,3 +52,30 @@ def test_words_say_what_a_request_leaves_open(trained, words, asked, framework, 
         assert told["framework_version"] == version
     if framework != asked and framework is not None:
         assert any("/engine" in one for one in told["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "version"),
+    [
+        ("vLLM 0.5.2; Python 3.10", "vllm", "0.5.2"),
+        # A part of an engine behind its name: releases are of both.
+        ("LMDeploy TurboMind 0.2.0", "lmdeploy", "0.2.0"),
+        ("LMDeploy (TurboMind) v0.6.1", "lmdeploy", "0.6.1"),
+        # What an engine's name begins with is another's, whose versions mean nothing for it.
+        ("TensorRT 10.1.0, CUDA 12.7", "tensorrt-llm", None),
+        ("TensorRT-LLM, TensorRT 10.1.0", "tensorrt-llm", None),
+    ],
+)
+def test_a_version_is_that_of_the_name_before_it(packaged_snapshot, words, asked, version):
+    given = {
+        "kind": "inference",
+        "request": {
+            "model": "meta-llama/Llama-3.1-8B",
+            "accelerator": "nvidia-h100-sxm-80gb",
+            "serving": {"engine": asked},
+        },
+        "measured": {"tpot_s": 0.01},
+        "engine": words,
+    }
+    request = understood(given, packaged_snapshot).document.request
+    assert request.serving.engine_version == version

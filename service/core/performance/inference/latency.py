@@ -399,6 +399,8 @@ def replica_of(
         steps=rank_steps(
             *(attending, deployment.accelerator, parallelism, calibration),
             *(serving.flash_attention, serving.enforce_eager),
+            # Users come at a rate, and read along; a number in flight may be a script's.
+            streaming=workload.requests_per_s is not None,
         ),
         parallelism=parallelism,
         calibration=calibration,
