@@ -87,6 +87,8 @@ from service.estimation.wording import named_software
 
 _FALLBACK = "default"
 _UNKNOWN_FAMILY = "unknown"
+#: What ids of families of processors begin with.
+_PROCESSORS = "cpu-"
 _HARDWARE = "speed/hardware"
 #: Parts of which it is told where a level was not measured.
 _TOLD = (_HARDWARE, "speed/kernels", "speed/engines", "speed/backends")
@@ -253,7 +255,9 @@ def _calibration(
             power=power,
             source=", ".join(pairs or (part.entries[-1] for part in parts if part.entries)),
             measured=not warnings,
-            widening=NO_WIDENING if pairs else widening(wider.figures, missing),
+            widening=NO_WIDENING
+            if pairs
+            else widening(wider.figures, missing, family.startswith(_PROCESSORS)),
         ),
         infrastructure=around,
         runtime=runtime,

@@ -27,7 +27,13 @@ from service.core.engines import (
 )
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact
-from service.core.performance.spread import MECHANISMS, WIDENINGS, Widening
+from service.core.performance.spread import (
+    MECHANISMS,
+    OF_KERNELS,
+    PROCESSORS_SPREAD_RATIO,
+    WIDENINGS,
+    Widening,
+)
 
 #: Kinds of levels by part, from the widest to the narrowest. ``kernels`` are those that a class of
 #: engines has for a hardware family, ``host`` a kind of machine with a vendor's driver. An
@@ -369,7 +375,9 @@ def unmeasured(part: str, kind: str) -> str:
     return f"unmeasured_{part.rpartition('/')[2]}_{kind}_log_sigma"
 
 
-def widening(spread: Figures, missing: Iterable[tuple[str, str]]) -> Widening:
+def widening(
+    spread: Figures, missing: Iterable[tuple[str, str]], processors: bool = False
+) -> Widening:
     """How much less well parts of a time are known where some levels were not measured.
 
     Parameters
@@ -379,12 +387,17 @@ def widening(spread: Figures, missing: Iterable[tuple[str, str]]) -> Widening:
         revisions of earlier releases have none.
     missing
         Parts and kinds of levels that were not measured.
+    processors
+        Whether processors compute, whose memory and threads differ by machine.
     """
     levels = list(missing)
+    of_machines = [PROCESSORS_SPREAD_RATIO] if processors else []
     ratios = {name: one for name, one in spread.items() if name in WIDENINGS}
     for mechanism in MECHANISMS:
         names = (unmeasured_ratio(part, kind, mechanism) for part, kind in levels)
         added = [float(spread[name].value) for name in names if name in spread]
+        if mechanism in OF_KERNELS:
+            added += of_machines
         ratios[f"{mechanism}_spread_ratio"] = exact(hypot(*added))
     return from_figures(Widening, ratios)
 

@@ -98,11 +98,26 @@ INTEGER_PRODUCTS = (
         "RDNA 4 and 3 multiply quantised types as integers",
     ),
     DrivenKernels(
+        frozenset({"llama.cpp@2026"}),
+        ("amd-cdna3", "amd-cdna4"),
+        ("hip", "hip-rocblas", "hip-rocwmma"),
+        "llama.cpp, pull request 14624, July 2025: matrix units of CDNA 3 multiply quantised types "
+        "as integers, whatever the rows",
+    ),
+    DrivenKernels(
         _SINCE_2025,
         _WITHOUT_COOPERATIVE_MATRICES,
         ("vulkan", "vulkan-amdvlk"),
         "llama.cpp, pull request 12135, 2025: dot products of four bytes where the driver has them "
         "and no cooperative matrices",
+    ),
+    DrivenKernels(
+        _SINCE_2025,
+        ("cpu-",),
+        ("cpu",),
+        "llama.cpp, ggml-cpu/repack.cpp and amx/mmq.cpp, 2025: weights are interleaved by rows as "
+        "they are loaded, and multiplied by dot products of four bytes or, on Xeons, by AMX; sums "
+        "of blocks are converted and scaled by vectors",
     ),
 )
 

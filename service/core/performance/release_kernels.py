@@ -67,9 +67,10 @@ WHOLE_DEQUANTISATIONS = (
     ),
     WholeDequantisation(
         frozenset({"llama.cpp@2026"}),
-        ("amd-cdna",),
+        ("amd-cdna1", "amd-cdna2"),
         64.0,
-        "llama.cpp, ggml_cuda_should_use_mmq, December 2025: many rows are left to hipBLAS on CDNA",
+        "llama.cpp, ggml_cuda_should_use_mmq, December 2025: many rows are left to hipBLAS on CDNA "
+        "1 and 2",
         interface="hip",
     ),
     WholeDequantisation(

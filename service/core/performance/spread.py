@@ -92,8 +92,15 @@ class Widening:
         return sqrt(square)
 
 
+#: What processors add to the spread of kernels: how many modules of memory a machine has, in how
+#: many domains it lies, and how many threads compute, which a datasheet does not tell. Of the same
+#: board two readings differ by 20 %, and one of two modules halves what a laptop decodes
+#: (geerlingguy, ai-benchmarks, 2024-2026): assumed, to within a factor of two [-].
+PROCESSORS_SPREAD_RATIO = 2.5
 #: What constants of engines and hardware decide how long it takes.
 MECHANISMS = ("compute", "memory", "interconnect", "overhead")
+#: Those that kernels wait for.
+OF_KERNELS = MECHANISMS[:2]
 #: Every time is as well known as every other.
 NO_WIDENING = Widening()
 #: Names of the ratios.

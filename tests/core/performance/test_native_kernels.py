@@ -74,6 +74,33 @@ def test_hip_takes_matrix_units_of_radeon_for_integers_and_attention_since_the_e
     assert not multiplies_integers(newer, family, "vulkan")
 
 
+def test_hip_multiplies_integers_on_instinct_whose_matrix_units_are_faster_than_its_library():
+    newest, older = "llama.cpp@2026", "llama.cpp@2025"
+    assert multiplies_integers(newest, "amd-cdna3", "hip")
+    assert not widened_from_rows(newest, "amd-cdna3", "hip")
+    # Until then, and on those before, the library multiplies what was widened.
+    for release, family in ((older, "amd-cdna3"), (newest, "amd-cdna2")):
+        assert not multiplies_integers(release, family, "hip")
+        assert widened_from_rows(release, family, "hip")
+
+
+@pytest.mark.parametrize("family", ["cpu-x86", "cpu-arm"])
+def test_processors_multiply_integers_since_weights_are_interleaved_for_them(family):
+    assert multiplies_integers("llama.cpp@2026", family, "cpu")
+    assert not multiplies_integers("llama.cpp@2024", family, "cpu")
+
+
+def test_tiles_of_processors_wait_for_vectors_that_scale_sums():
+    vectors = {"bf16": 2e13, "int8": 4e13, "fp32": 1e13}
+    tiles = vectors | {"bf16": 1.6e14, "int8": 3.2e14}
+    slow, fast = (
+        rate(card=replace(CARD, peak_flops_per_s=peaks), multiplies_integers=True)
+        for peaks in (vectors, tiles)
+    )
+    # Eight times the rate of products is far less of a gain, for vectors have as much to do.
+    assert slow < fast < 4.0 * slow
+
+
 def test_without_matrix_units_vectors_multiply_halves_in_pairs_and_bytes_in_fours():
     vectors = driven(CARD, replace(CALIBRATION.engine, reaches_matrix_units=False))
     assert vectors.peak_flops_per_s == {"fp16": 4e13, "int8": 8e13, "fp32": 2e13}
