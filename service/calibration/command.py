@@ -206,10 +206,9 @@ def calibrated(
     if only != "inference":
         of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
         others += training.products_entries(of_training, snapshot)
-        files[_TRAINING] = (
-            training.COMMENT,
-            [*of_training.entries(), *others, *of_training.spreads()],
-        )
+        known = {entry.id for entry in others}
+        fitted = [entry for entry in of_training.entries() if entry.id not in known]
+        files[_TRAINING] = (training.COMMENT, [*fitted, *others, *of_training.spreads()])
         parts.append(of_training)
     if only != "training":
         # Power follows from how hard accelerators work, which the constants of speed say.

@@ -12,8 +12,6 @@ import yaml
 from service.catalog.entries.documents import Document
 from service.catalog.files import Yaml
 
-#: Source of constants that nothing was fitted to.
-ASSUMPTION = "headroom-assumption"
 _FITTED = "fitted; see the note of the entry"
 _ASSUMED = "assumed; see the note of the entry"
 _DIGITS = 3

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from service.calibration.documents import ASSUMPTION, CalibrationEntry, document_text
+from service.calibration.documents import CalibrationEntry, document_text
 from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.errors import InvalidInput
 from service.estimation.learning.lessons import CALIBRATIONS
+from service.estimation.levels import ASSUMPTION
 from service.validation.learning.likeness import FittedLikeness, figures_of, fitted_likeness
 from service.validation.learning.packaged import packaged_rows, packaged_section
 from service.validation.learning.section import learning_section

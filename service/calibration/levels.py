@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isclose
 
-from service.calibration.documents import ASSUMPTION, CalibrationEntry, rounded
+from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Term
 from service.calibration.rows import Row
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.levels import ASSUMPTION, hardware_keys
 
 #: A deviation is written where rows took away this share of its prior's spread, or more.
 LEAST_INFORMED_RATIO = 0.03
@@ -73,9 +74,40 @@ def _levels(
                 or not isclose(values[term.name], wider[term.name], rel_tol=_LEAST_CHANGE_RATIO)
             }
             chosen = [row for row in rows if row.keys.get(level.kind) == key]
-            # What is known to be usual somewhere holds there without any row, too.
             if figures and (chosen or any(key in term.usual_of for term in terms)):
                 yield f"{part}/{key}", {"part": part, **keys}, figures, chosen
+        yield from _usual(part, terms, level.kind, fitted)
+
+
+def _usual(
+    part: str, terms: tuple[Term, ...], kind: str, fitted: Fitted
+) -> Iterator[tuple[str, Keys, dict[str, float], Sequence[Row]]]:
+    """Levels of hardware and of links that no row has, of which something is known to be usual.
+
+    It holds there without any row, too. Engines without rows take the figures of those that they
+    are like instead.
+    """
+    known = {key for key, _ in fitted.keys(terms[0], kind)}
+    for key in sorted({key for term in terms for key in term.usual_of} - known):
+        keys = _keys_of(kind, key)
+        if keys is None:
+            continue
+        values = fitted.values(keys)
+        figures = {term.name: values[term.name] for term in terms if key in term.usual_of}
+        yield f"{part}/{key}", {"part": part, **keys}, figures, ()
+
+
+def _keys_of(kind: str, key: str) -> Keys | None:
+    """All keys of something whose key of a kind is known; None where that does not tell them."""
+    if kind == "link":
+        return {kind: key}
+    if kind not in ("vendor", "family"):
+        return None
+    # Ids of hardware families begin with those who make it.
+    of_family = "-" in key
+    if of_family != (kind == "family"):
+        return None
+    return hardware_keys(key) if of_family else {kind: key}
 
 
 def _entry(

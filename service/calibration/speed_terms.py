@@ -121,14 +121,18 @@ _MATRIX_RATIO = {"amd-rdna3": 0.4, "amd-rdna3.5": 0.4, "amd-rdna4": 0.4, "apple-
 #: 750 W, MI325X 843 of 1000 W, MI355X 1600 of 1400 W (AMD, Measuring Max-Achievable FLOPs, 2025);
 #: T4 below half of its peak once clocks fall (Jia et al., Dissecting the NVidia Turing T4 GPU,
 #: 2019). Others: seven tenths of what the datasheet of the module with the highest limit divides
-#: to, where that is no more than generations of their process reach.
+#: to, where that is no more than generations of their process reach. Power that nobody publishes
+#: limits no clocks: what the catalog has of Google and AWS follows from something else.
 FLOPS_PER_JOULE = {
+    "google": 5e12,
+    "aws": 5e12,
     "amd-cdna2": 5e11,
     "amd-cdna3": 9e11,
     "amd-cdna4": 1.15e12,
     "amd-rdna3": 3e11,
     "amd-rdna3.5": 5e11,
     "amd-rdna4": 4.5e11,
+    "intel-gaudi": 1.3e12,
     "nvidia-volta": 3e11,
     "nvidia-turing": 3.5e11,
     "nvidia-ampere": 6.5e11,
@@ -180,7 +184,9 @@ _PROMPT_PRODUCT_S = {"llama.cpp-like": 2.5e-5}
 #: documentation, Intra-node Collective Communications, 2025); 43 us for eight bytes over the slots
 #: of eight RTX 4090 (issue 1530 of NCCL, 2024). Over Ethernet a message takes 8 to 10 us to the
 #: other chip (the catalog's latency of Gaudi 2), and an all-reduce sends two, one after the other.
-_COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5, "ethernet": 3e-5}
+#: In a torus a hop takes 1 us (Austin et al., How to Scale Your Model, 2025, part 3), and eight
+#: chips reduce and gather in four hops each, as their links go both ways.
+_COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5, "ethernet": 3e-5, "torus": 1e-5}
 
 #: A ring goes on in one of a link's two directions, and both cores of a chip share its links (AWS,
 #: Trn1 and Inf2 architecture, 2025).

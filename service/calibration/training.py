@@ -53,8 +53,6 @@ COMMENT = (
     "errors for sources that no constant was fitted to, and by what times are less well known.",
 )
 
-#: Power that nobody publishes limits no clocks: what is in the catalog follows from something else.
-_UNLIMITED = 1e13
 #: Of what priors let levels deviate that were not measured, errors bear out a third, beside a
 #: spread of times of 0.2.
 _UNMEASURED_RATIO = 0.35 / 0.2
@@ -141,7 +139,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             (5e10, 3e13),
             0.15,
             _JOULES,
-            {**FLOPS_PER_JOULE, "google": _UNLIMITED, "aws": _UNLIMITED},
+            FLOPS_PER_JOULE,
         ),
         Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
         Term("scaled_sums_ratio", 0.75, 0.20, 1.0, 0.20, _HARDWARE),
@@ -188,6 +186,7 @@ _BEST_PRODUCT_SOURCE = "ml-engineering-accelerators"
 _USUAL_BEST_PRODUCT_RATIO = 0.83
 _MOST_PRODUCT_RATIO = 0.95
 _PRODUCTS = ("matrix_16bit_ratio", "matrix_8bit_ratio", "matrix_4bit_ratio")
+_POWERED = "matrix_flops_per_joule"
 ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
 
 #: Figures of a document that tell the time of a step, the plainest first: one of them is fitted.
@@ -363,6 +362,8 @@ def products_entries(part: TimedPart, snapshot: CatalogSnapshot) -> list[Calibra
         values = part.fitted.values(keys)
         slower = best / _USUAL_BEST_PRODUCT_RATIO
         products = {name: min(values[name] * slower, _MOST_PRODUCT_RATIO) for name in _PRODUCTS}
+        if family in FLOPS_PER_JOULE:
+            products[_POWERED] = values[_POWERED]
         found.append(
             CalibrationEntry(
                 f"training-speed/hardware/{family}",

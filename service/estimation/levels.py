@@ -81,6 +81,8 @@ SPREADS: Mapping[str, tuple[str, ...]] = {
 }
 #: Parts that are levels of hardware itself, and pairs of engine and family in earlier revisions.
 _OF_HARDWARE = ("speed/hardware/", "training-speed/hardware/", "performance/", "training/")
+#: Source of constants that nothing was fitted to.
+ASSUMPTION = "headroom-assumption"
 POWER_SPREAD = "power/spread"
 #: The spread of the power of whole machines, by class of machine where enough sources measured it.
 MACHINES = "power/machines"
@@ -108,13 +110,14 @@ UNSTATED_FRAMEWORK = "unstated_framework_log_sigma"
 #: Bandwidth of one direction from which links are those of a domain of their own rather than the
 #: slots of a host [B/s]: PCIe 5.0 x16 has 63e9, the third NVLink 150e9.
 _OWN_DOMAIN_BYTES_PER_S = 1e11
-#: What ids of hardware families begin with whose chips are joined in rings and tori, without a
-#: switch: AWS, Trn1 and Inf2 architecture, 2025; Google, TPU system architecture, 2025.
-_RINGS = ("aws-", "google-tpu")
-
-#: Of these, those whose ring goes on in one of a link's two directions, which the cores of a chip
-#: share (AWS, Trn1 and Inf2 architecture, 2025); tori use all of theirs at once.
+#: What ids of hardware families begin with whose chips are joined without a switch, in rings that
+#: go on in one of a link's two directions, which the cores of a chip share: AWS, Trn1 and Inf2
+#: architecture, 2025.
 _PLAIN_RINGS = ("aws-",)
+
+#: Those whose chips are joined in tori, which use all of their links at once: Google, TPU system
+#: architecture, 2025.
+_TORI = ("google-tpu",)
 
 #: Those whose chips are joined by Ethernet, 24 ports each (Intel, Gaudi 3 white paper, 2024).
 _ETHERNET = ("intel-gaudi",)
@@ -124,9 +127,12 @@ Keys = Mapping[str, str]
 
 @derived()
 def measured_families(snapshot: CatalogSnapshot) -> frozenset[str]:
-    """Hardware families whose speed was measured, in serving or in training."""
+    """Hardware families whose speed was measured: in serving, in training or of products alone."""
     return frozenset(
-        id_.rpartition("/")[2] for id_ in snapshot.calibrations if id_.startswith(_OF_HARDWARE)
+        id_.rpartition("/")[2]
+        for id_, entry in snapshot.calibrations.items()
+        if id_.startswith(_OF_HARDWARE)
+        and any(origin.source != ASSUMPTION for origin in entry.origins.values())
     )
 
 
@@ -193,15 +199,19 @@ def link_of(accelerator: Accelerator) -> str:
 
 
 def inference_link_of(accelerator: Accelerator) -> str:
-    """As `link_of`, but rings and Ethernet apart.
+    """As `link_of`, but rings, tori and Ethernet apart.
 
-    Small messages wait for each hop of a ring, and for the network's protocol on Ethernet.
+    Small messages wait for each hop of a ring or torus, and for the network's protocol on Ethernet.
     """
-    link = link_of(accelerator)
-    if accelerator.family.startswith(_ETHERNET) and link == "scale-up":
+    family, link = accelerator.family, link_of(accelerator)
+    if family.startswith(_TORI):
+        return "torus"
+    if link != "scale-up":
+        return link
+    if family.startswith(_ETHERNET):
         return "ethernet"
-    ring = accelerator.family.startswith(_RINGS) and accelerator.scale_up_domain_accelerators > 2
-    return "ring" if ring and link == "scale-up" else link
+    ring = family.startswith(_PLAIN_RINGS) and accelerator.scale_up_domain_accelerators > 2
+    return "ring" if ring else link
 
 
 def training_link_of(accelerator: Accelerator) -> str:

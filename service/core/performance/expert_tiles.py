@@ -13,6 +13,8 @@ from service.core.performance.work import MatrixProduct
 
 #: Stands in for no rows at all in divisions.
 _FEWEST_ROWS = 1e-9
+#: Bits of an element of which a scale for each tensor or channel is a negligible share.
+_WITHOUT_BLOCKS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,32 +22,42 @@ class ScaledTiles:
     """Engines whose experts in blocks of 8-bit floats fill tiles of so many rows.
 
     Kernels scale the sum of each block in 32 bit before they add it, and take tiles of the same
-    rows for few tokens as for many.
+    rows for few tokens as for many. A format has a scale for each block with models of types that
+    are ``released_in_blocks``, or where a checkpoint says so.
     """
 
     engines: frozenset[str]
     rows: float
+    released_in_blocks: frozenset[str]
     source: str
+
+    def scales(self, item: MatrixProduct) -> bool:
+        """Whether experts are in blocks with a scale each, rather than in whole channels."""
+        return item.model_type in self.released_in_blocks and item.weight_bits > _WITHOUT_BLOCKS
 
 
 #: Where tiles are the same for any number of tokens.
-SCALED_TILES = (
-    ScaledTiles(
-        frozenset({"vllm", "sglang"}),
-        64.0,
-        "vLLM and SGLang, fused_moe.py, get_default_config, 2025: BLOCK_SIZE_M of 64 for fp8_w8a8 "
-        "with a block_shape, whatever the tokens, where no file was tuned for the number of "
-        "experts, their width and the device",
+SCALED_TILES = ScaledTiles(
+    frozenset({"vllm", "sglang"}),
+    64.0,
+    frozenset(
+        {
+            *("deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "mistral4"),
+            *("glm_moe_dsa", "mimo_v2", "mimo_v2_flash", "minimax_m2"),
+            *("qwen3_moe", "qwen3_next", "qwen3_vl_moe_text", "qwen3_5_moe_text"),
+        }
     ),
+    "vLLM and SGLang, fused_moe.py, get_default_config, 2025: BLOCK_SIZE_M of 64 for fp8_w8a8 "
+    "with a block_shape, whatever the tokens, where no file was tuned for the number of experts, "
+    "their width and the device. Types: weight_block_size in the quantization_config of releases "
+    "by their makers, 2024-2026; others were released with a scale for each tensor or channel, or "
+    "are quantised so while they are loaded (vLLM, --quantization fp8)",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class OtherKernels:
-    """Model types whose experts of 8-bit floats have other kernels, on some hardware families.
-
-    They have them on all hardware where no ``families`` are named.
-    """
+    """Model types whose experts of 8-bit floats have other kernels, on some hardware families."""
 
     models: frozenset[str]
     families: frozenset[str]
@@ -53,7 +65,7 @@ class OtherKernels:
 
     def multiply(self, model_type: str, family: str) -> bool:
         """Whether they multiply experts of a model type on a hardware family."""
-        return model_type in self.models and (not self.families or family in self.families)
+        return model_type in self.models and family in self.families
 
 
 #: Where tiles go by the number of tokens, whatever the engine.
@@ -70,12 +82,6 @@ OTHER_KERNELS = (
         "vLLM, fused_moe/configs, pull requests 13919, 16753 and 26331, and SGLang, pull request "
         "6885, 2025: files tuned for their experts on H20, H200 and MI300X, whose tiles go by the "
         "number of tokens",
-    ),
-    OtherKernels(
-        frozenset({"llama4_text"}),
-        frozenset(),
-        "vLLM, compressed_tensors_moe.py, 2025: Llama 4 is released with a scale for each channel, "
-        "which CUTLASS applies to whole sums",
     ),
 )
 
@@ -150,16 +156,15 @@ def untuned_row_s(
 
 def scaled_tile_rows(release: str) -> float:
     """Rows of tiles of a release's experts in blocks of 8-bit floats; zero where they are few."""
-    engine = engine_of_release(release)
-    return next((one.rows for one in SCALED_TILES if engine in one.engines), 0.0)
+    return SCALED_TILES.rows if engine_of_release(release) in SCALED_TILES.engines else 0.0
 
 
 def tiled_rows(
     item: MatrixProduct, bits: int, accelerator: Accelerator, engine: EngineOverhead
 ) -> float:
     """Rows of tiles that products of experts in operands of so many bits fill; zero if smooth."""
-    scaled = item.experts > 0 and item.matrix_precision == "fp8" and bits == 8
-    if not scaled or any(
+    narrow = item.experts > 0 and item.matrix_precision == "fp8" and bits == 8
+    if not (narrow and SCALED_TILES.scales(item)) or any(
         one.multiply(item.model_type, accelerator.family) for one in OTHER_KERNELS
     ):
         return 0.0

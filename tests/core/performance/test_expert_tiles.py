@@ -32,9 +32,14 @@ def _parts(model, weights):
     return chosen.architecture, chosen.precision, chosen.parallelism
 
 
+def _work(weights, model_type="qwen3_moe"):
+    """Work of a small model of a type that is released in blocks, unless another is named."""
+    architecture, precision, layout = _parts("mixtral-8x7b", weights)
+    return rank_work(replace(architecture, model_type=model_type), precision, layout), layout
+
+
 def step(tokens, weights="fp8", accelerator=H100, **figures):
-    *_, layout = parts = _parts("mixtral-8x7b", weights)
-    work = rank_work(*parts)
+    work, layout = _work(weights)
     calibration = replace(CALIBRATION, engine=replace(CALIBRATION.engine, **figures))
     load = StepLoad(0.0, 0.0, 0.0, tokens, 0.0)
     return step_time(work, load, accelerator, layout, calibration)
@@ -82,7 +87,7 @@ def test_formats_without_scaled_blocks_and_hardware_that_widens_them_have_other_
 
 
 def test_experts_that_have_other_kernels_on_a_family_have_smooth_costs_there():
-    work = rank_work(*_parts("mixtral-8x7b", "fp8"))
+    work, _ = _work("fp8")
     item = next(item for item in work.products if item.experts)
     engine = replace(CALIBRATION.engine, scaled_tile_rows=64.0)
     deepseek = replace(item, model_type="deepseek_v3")
@@ -93,6 +98,19 @@ def test_experts_that_have_other_kernels_on_a_family_have_smooth_costs_there():
     assert tiled_rows(deepseek, 8, H100, engine) == 0.0
     assert tiled_rows(deepseek, 8, blackwell, engine) == 0.0
     assert tiled_rows(item, 8, blackwell, engine) == 64.0
+
+
+def test_a_scale_for_each_channel_is_applied_to_whole_sums():
+    engine = replace(CALIBRATION.engine, scaled_tile_rows=64.0)
+    work, _ = _work("fp8")
+    blocks = next(item for item in work.products if item.experts)
+    assert tiled_rows(blocks, 8, H100, engine) == 64.0
+    # A checkpoint of the same model that somebody else quantised by channels.
+    assert tiled_rows(replace(blocks, weight_bits=8.0), 8, H100, engine) == 0.0
+    # Nobody released Mixtral in blocks: engines quantise it by tensors as they load it.
+    work, _ = _work("fp8", "mixtral")
+    whole = next(item for item in work.products if item.experts)
+    assert tiled_rows(whole, 8, H100, engine) == 0.0
 
 
 def test_engines_whose_tiles_were_chosen_by_tokens_have_none():

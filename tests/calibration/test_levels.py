@@ -1,0 +1,98 @@
+"""Entries of levels: what rows say of them, and what is usual where there is no row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from service.calibration.documents import CalibrationEntry, document_of
+from service.calibration.hierarchy import Keys, Level, Term, fit
+from service.calibration.levels import level_entries
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.elementwise import FloatArray
+from service.estimation.levels import ASSUMPTION, held, inference_link_of, measured_families
+
+_PART = "speed/hardware"
+_KINDS = ("vendor", "family")
+_LEVELS = (Level("vendor", 0.1), Level("family", 0.1))
+_USUAL = {"red-2": 0.3, "blue": 0.8}
+_RATIO = Term("memory_ratio", 0.5, 0.1, 0.9, 0.3, _LEVELS, usual_of=_USUAL)
+_OTHER = Term("overlap_ratio", 0.5, 0.1, 0.9, 0.3, _LEVELS)
+#: Engines without rows take the figures of those that they are like.
+_STEP_S = Term("step_s", 0.5, 0.1, 0.9, 0.3, (Level("engine", 0.1),), usual_of={"quick": 0.2})
+
+
+@dataclass(frozen=True)
+class _Row:
+    source: str
+    model: str
+    keys: Keys
+
+
+def _predict(rows: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
+    del rows
+    logs: FloatArray = np.log(values["memory_ratio"])
+    return logs
+
+
+@pytest.fixture(scope="module")
+def entries(packaged_snapshot: CatalogSnapshot) -> dict[str, CalibrationEntry]:
+    """Entries by two rows of one family, which reaches more than is usual."""
+    row = _Row("vllm-arg-utils", "model", {"vendor": "red", "family": "red-1"})
+    parts = {_PART: (_RATIO, _OTHER), "speed/engines": (_STEP_S,)}
+    terms = [term for each in parts.values() for term in each]
+    found = fit(_predict, [0.7, 0.7], [row.keys] * 2, terms, [50.0] * 2)
+    written = level_entries(parts, found, [row, row], packaged_snapshot)
+    return {entry.id: entry for entry in written}
+
+
+def test_what_is_usual_of_hardware_that_nobody_measured_is_written(entries):
+    usual = entries[f"{_PART}/red-2"]
+    assert usual.applies_to == {"part": _PART, "vendor": "red", "family": "red-2"}
+    # It shares what rows say of all hardware and of its vendor, from its own usual value.
+    shift = entries[_PART].figures["memory_ratio"] - 0.5
+    assert shift > 0.0
+    assert 0.3 + 0.8 * shift < usual.figures["memory_ratio"] < 0.7
+    assert set(usual.figures) == {"memory_ratio"}
+    assert (usual.source, usual.fitted) == (ASSUMPTION, False)
+    assert entries[f"{_PART}/blue"].applies_to == {"part": _PART, "vendor": "blue"}
+
+
+def test_what_is_usual_of_engines_is_none_of_their_levels(entries):
+    parts = {id_.rpartition("/")[0] for id_ in entries}
+    assert parts == {"speed", _PART}
+
+
+def test_usual_values_hold_and_still_count_as_unmeasured(entries, packaged_snapshot):
+    usual = document_of(entries[f"{_PART}/red-2"])
+    made = packaged_snapshot.calibrations[f"{_PART}/nvidia-hopper"]
+    origins = {
+        name: replace(origin, source=ASSUMPTION, kind="assumed")
+        for name, origin in (("memory_ratio", made.origins["memory_ratio"]),)
+    }
+    value = {"memory_ratio": made.value["memory_ratio"]}
+    entry = replace(made, id=usual["id"], document=usual, value=value, origins=origins)
+    calibrations = {**packaged_snapshot.calibrations, usual["id"]: entry}
+    snapshot = replace(packaged_snapshot, calibrations=calibrations)
+    found = held(snapshot, _PART, _KINDS, {"vendor": "red", "family": "red-2"})
+    assert found.entries[-1] == usual["id"]
+    assert found.missing == _KINDS
+    assert "red-2" not in measured_families(snapshot)
+    assert "nvidia-hopper" in measured_families(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "link"),
+    [
+        ("google-tpu-v5e", "torus"),
+        ("google-tpu-v7x", "torus"),
+        ("aws-trainium1", "ring"),
+        ("nvidia-h100-sxm-80gb", "scale-up"),
+        ("nvidia-l40s-48gb", "pcie"),
+    ],
+)
+def test_chips_in_a_torus_do_not_wait_as_long_as_in_a_ring(packaged_snapshot, accelerator, link):
+    assert inference_link_of(packaged_snapshot.accelerators[accelerator].value) == link
