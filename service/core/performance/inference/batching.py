@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from service.core.elementwise import Number, is_nothing, maximum, minimum, where
 from service.core.lightweight import lightweight
-from service.core.performance.inference.replica import Mix, Replica
+from service.core.performance.inference.replica import Mix, Replica, met_together
 from service.core.performance.steps import StepTime
 
 #: Passes of the fixed-point iteration; the map is a contraction, errors shrink about tenfold each.
@@ -180,7 +180,7 @@ def companions(replica: Replica, sequences: Number) -> tuple[Number, Number]:
 
     Requests that begin in one step and are alike end in one step, and so do those that take their
     places: groups of as many as a step has room for. Where answers differ in length by many steps,
-    groups dissolve.
+    groups dissolve, and a step takes the places of those that chance lets end in the one before.
     """
     requests = replica.requests
     fitting = replica.encodable(replica.chunk_tokens / requests.new_input_tokens)
@@ -189,8 +189,9 @@ def companions(replica: Replica, sequences: Number) -> tuple[Number, Number]:
     if is_nothing(spread_ratio):
         return group, 0.0
     spread_steps = spread_ratio * requests.output_tokens
-    kept = 1.0 / (1.0 + spread_steps)
-    return 1.0 + (group - 1.0) * kept, 1.0 - kept
+    kept = (1.0 + spread_steps) ** -2.0
+    by_chance = minimum(met_together(sequences / replica.held_steps), group)
+    return by_chance + (group - by_chance) * kept, 1.0 - kept
 
 
 def own_prompts_s(

@@ -234,7 +234,7 @@ class Replica:
         beside = scaled(scaled(neighbours, requests.beams.width), 1.0 - self.prompts_apart)
         room = maximum(self.chunk_tokens - beside, 1.0)
         if together is None:
-            together = prompts / maximum(1.0 - exp(-prompts), _NO_PROMPTS)
+            together = met_together(prompts)
         decodes = later > 0
         room = new * self.encodable(room / new) if self.encoder is not None else room
         tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
@@ -329,6 +329,12 @@ class FullReplica:
     def requests_per_s(self) -> Number:
         """The rate at which it saturates [1/s]."""
         return self.replica.parallelism.pipeline * self.mix.prompts / self.mix.step_s
+
+
+def met_together(prompts: Number) -> Number:
+    """Prompts in a step that takes any, where so many come at random for each on average [-]."""
+    found: Number = prompts / maximum(1.0 - exp(-prompts), _NO_PROMPTS)
+    return found
 
 
 def _parts(

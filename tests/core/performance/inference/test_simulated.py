@@ -67,3 +67,12 @@ def test_closed_loops_are_close_to_the_simulation(variation, apart, rate, ttft, 
     ]
     errors = np.median(np.abs(np.array(found) - 1.0), axis=0)
     assert (errors < (rate, ttft, tpot)).all()
+
+
+def test_places_that_become_free_in_one_step_are_taken_together():
+    # Answers of differing lengths, of which several end in each step: one step computes all prompts
+    # that take their places, and reads the weights once for them.
+    case = Case("llama-70b", 2, 200.0, 90.0, 0.6, 4096, 256, 1.0, seed=3)
+    rate, _, tpot = closed_loop(case, 254, 0.6, True)
+    assert rate == pytest.approx(1.0, abs=0.06)
+    assert tpot == pytest.approx(1.0, abs=0.06)
