@@ -58,6 +58,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "layers_on_host": ("serving.memory_tiers", "memory", "deployment"),
     "fp8_not_tried": ("search.precisions", "precision.weights"),
     "global_batch_assumed": ("training.global_batch_size", "training"),
+    "global_batch_rounded": ("training.global_batch_tokens", "training"),
     "graph_walk_assumed": ("search", "vectors"),
     "grid_not_hourly": ("deployment.region", "region", "operational_gco2e"),
     "hops_left_out": ("step_s", "least_tpot_s", "tier"),

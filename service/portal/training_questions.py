@@ -52,6 +52,7 @@ _SETTINGS = (
     "activation_checkpointing",
     "micro_batch_size",
     "gradient_accumulation_steps",
+    "global_batch_size",
     "pipeline_schedule",
     "virtual_stages",
     "sequence_length",
@@ -65,7 +66,7 @@ LAYOUT = ("tensor", "pipeline", "context", "expert")
 _WANTED = (
     *UNITS,
     *("recommend", "days", "usd", "kgco2e", "litres", "it_power_kw", "search_in"),
-    *("max_accelerators", "global_batch_size", "any_method", "any_optimizer", "any_format"),
+    *("max_accelerators", "any_method", "any_optimizer", "any_format"),
 )
 
 
@@ -92,7 +93,9 @@ class TrainingPageRequest(ModelQuestion):
     zero_stage: int | None = Field(None, ge=0, le=3)
     activation_checkpointing: Checkpointing | None = None
     micro_batch_size: int | None = Field(None, ge=1, le=65_536)
-    gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
+    gradient_accumulation_steps: int | None = Field(None, ge=1, le=1_000_000)
+    global_batch_size: int | None = Field(None, ge=1, le=10_000_000)
+    """Sequences per step, of a recommended run as well."""
     pipeline_schedule: Schedule | None = None
     virtual_stages: int | None = Field(None, ge=1, le=1_000)
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
@@ -119,8 +122,6 @@ class TrainingPageRequest(ModelQuestion):
     search_in: SearchedPlace = "country"
     """Where choices may stand."""
     max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
-    global_batch_size: int | None = Field(None, ge=1, le=10_000_000)
-    """Sequences per step of a recommended run."""
 
     @model_validator(mode="before")
     @classmethod

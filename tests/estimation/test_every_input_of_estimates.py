@@ -296,6 +296,8 @@ TRAINING: Changes = {
             "gradient_sum_dtype": "fp32",
             "micro_batch_size": 2,
             "gradient_accumulation_steps": 4,
+            "global_batch_size": 64,
+            "global_batch_tokens": 1e6,
             "sequence_length": 2048,
             "packed_document_tokens": 512.0,
             "activation_checkpointing": "none",

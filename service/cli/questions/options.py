@@ -214,7 +214,13 @@ TRAINING = tuple(
             int,
             "Sequences per micro-batch on each data-parallel rank; a usual number unless stated.",
         ),
-        ("gradient_accumulation_steps", int, "Micro-batches per step."),
+        ("global_batch_size", int, "Sequences of all ranks together per step."),
+        ("global_batch_tokens", float, "The same in tokens."),
+        (
+            "gradient_accumulation_steps",
+            int,
+            "Micro-batches per step; as many as the global batch takes, or 1, unless stated.",
+        ),
         (
             "activation_checkpointing",
             str,

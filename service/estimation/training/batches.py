@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.sharding import divisors
 from service.core.deployment import Parallelism
 from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.recipes import Recipes
 from service.core.techniques.setup import TrainingSetup
+from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingSettingsRequest
 
 #: Tokens of a micro-batch where the framework has no usual one: what sources of training in
 #: hardware_catalog/measurements take in the middle, 2026.
 _USUAL_TOKENS = 16_384
+#: Tokens of a step that differ by less from those that are told are what was meant [-].
+_ROUND = 0.01
 #: Code of what is said of a micro-batch that nobody told.
 ASSUMED = "micro_batch_assumed"
 #: The stage that gathers all weights for each micro-batch.
@@ -27,6 +32,7 @@ def usual_batch(
     recipes: Recipes,
     architecture: ModelArchitecture,
     parallelism: Parallelism,
+    shared: int | None = None,
 ) -> int:
     """Sequences of a micro-batch: as asked, else as people who use the framework take them.
 
@@ -34,10 +40,13 @@ def usual_batch(
     largest power of two of sequences that have no more, at least one. Where weights are gathered
     for each micro-batch, more tokens are needed to be worth it of a model each of whose tokens uses
     few of them, and tensor-parallel ranks, which divide activations, take as many as they would
-    alone.
+    alone. Of ``shared`` sequences of a step on a rank it is a number that divides them.
     """
     if asked.micro_batch_size is not None:
         return asked.micro_batch_size
+    if shared is not None:
+        alone = usual_batch(asked, recipes, architecture, parallelism)
+        return reduced(alone, alone, shared)
     usual = recipes.untold(asked.method, asked.zero_stage or 0, routes=architecture.routes)
     if parallelism.pipeline > 1:
         return 1
@@ -51,22 +60,119 @@ def usual_batch(
     return _power_of_two(tokens / asked.sequence_length)
 
 
-def fitting_batch(setup: TrainingSetup, overheads: TrainingOverheads) -> TrainingSetup:
+def shared_batch(
+    asked: TrainingSettingsRequest, parallelism: Parallelism, problems: Problems
+) -> int | None:
+    """Sequences of a step on each data-parallel rank; None where nobody tells the global batch.
+
+    Notes, with the nearest batch that divides, what ranks and micro-batches do not divide. Of
+    tokens, which people tell in round numbers, it is that nearest batch itself.
+    """
+    if asked.global_batch_size is not None and asked.global_batch_tokens is not None:
+        problems.add(
+            "/training/global_batch_tokens",
+            "global_batch_size says how many sequences a step has; give one of the two",
+        )
+        return None
+    told = (asked.micro_batch_size or 1) * (asked.gradient_accumulation_steps or 1)
+    each = told * parallelism.data
+    if asked.global_batch_tokens is not None:
+        sequences = asked.global_batch_tokens / asked.sequence_length
+        return max(round(sequences / each), 1) * told
+    if asked.global_batch_size is None:
+        return None
+    below, rest = divmod(asked.global_batch_size, each)
+    if not rest:
+        return _as_told(asked, parallelism, problems)
+    near = " or ".join(f"{each * n:,}" for n in (below, below + 1) if n)
+    problems.add(
+        "/training/global_batch_size",
+        f"{asked.global_batch_size:,} sequences cannot be divided into "
+        f"{_parts_of(asked, parallelism)}; {near} can",
+    )
+    return None
+
+
+def _as_told(
+    asked: TrainingSettingsRequest, parallelism: Parallelism, problems: Problems
+) -> int | None:
+    """Sequences of each rank; notes it where micro-batch and their number make another batch."""
+    told, micro = asked.global_batch_size or 0, asked.micro_batch_size
+    steps, ranks = asked.gradient_accumulation_steps, parallelism.data
+    if micro is not None and steps is not None and micro * steps * ranks != told:
+        problems.add(
+            "/training/global_batch_size",
+            f"{_parts_of(asked, parallelism)} make {micro * steps * ranks:,} sequences, not "
+            f"{told:,}; leave out global_batch_size, micro_batch_size or "
+            "gradient_accumulation_steps",
+        )
+        return None
+    return told // ranks
+
+
+def _parts_of(asked: TrainingSettingsRequest, parallelism: Parallelism) -> str:
+    """What a global batch is divided into, in words."""
+    ranks = f"{parallelism.data:,} data-parallel rank{'s' if parallelism.data > 1 else ''}"
+    parts = [ranks]
+    if asked.gradient_accumulation_steps is not None:
+        parts.append(f"gradient_accumulation_steps {asked.gradient_accumulation_steps:,}")
+    if asked.micro_batch_size is not None:
+        parts.append(f"micro_batch_size {asked.micro_batch_size:,}")
+    return " × ".join(parts)
+
+
+def tokens_warning(
+    asked: TrainingSettingsRequest, shared: int | None, parallelism: Parallelism
+) -> Iterator[EstimateWarning]:
+    """What to say of a batch told in tokens that sequences and ranks do not divide evenly."""
+    if asked.global_batch_tokens is None or shared is None:
+        return
+    sequences = shared * parallelism.data
+    tokens = sequences * asked.sequence_length
+    if abs(tokens / asked.global_batch_tokens - 1.0) > _ROUND:
+        yield EstimateWarning(
+            "global_batch_rounded",
+            f"{asked.global_batch_tokens:,.0f} tokens a step do not divide into sequences for each "
+            f"rank: {sequences:,} sequences ({tokens:,} tokens) are estimated",
+            about="training.global_batch_tokens",
+        )
+
+
+def fitting_batch(
+    setup: TrainingSetup, overheads: TrainingOverheads, shared: int | None = None
+) -> TrainingSetup:
     """A run with its micro-batch, or with the largest power of two of sequences that fits.
 
-    If not even one sequence fits, it has one. Optimizer states that can be paged out need not be.
+    Of ``shared`` sequences that a rank takes a step it is the largest number that divides them. If
+    not even one sequence fits, it has one. Optimizer states that can be paged out need not be.
     """
     sequences = int(setup.micro_batch.sequences)
     if sequences == 1:
         return setup
     settings = replace(setup.settings.kept_whole, left_open=())
     memory = training_memory(setup.deployment, setup.micro_batch, settings, overheads)
-    fitting = reduced(sequences, int(memory.max_micro_batch_size.value))
-    return replace(setup, micro_batch=replace(setup.micro_batch, sequences=float(fitting)))
+    return in_batches(
+        setup, reduced(sequences, int(memory.max_micro_batch_size.value), shared), shared
+    )
 
 
-def reduced(usual: int, most: int) -> int:
-    """The usual number where at most so many fit: itself, or a power of two, at least one."""
+def in_batches(setup: TrainingSetup, sequences: float, shared: int | None = None) -> TrainingSetup:
+    """A run with other micro-batches, and as many of them as share its sequences of a step."""
+    batch = replace(setup.micro_batch, sequences=float(sequences))
+    if shared is None:
+        return replace(setup, micro_batch=batch)
+    settings = replace(setup.settings, gradient_accumulation_steps=float(shared // sequences))
+    return replace(setup, micro_batch=batch, settings=settings)
+
+
+def reduced(usual: int, most: int, shared: int | None = None) -> int:
+    """The usual number where at most so many fit: itself, or a power of two, at least one.
+
+    Of ``shared`` sequences of a step it is the largest number that divides them.
+    """
+    if shared is not None:
+        fitting = max(min(usual, most), 1)
+        return max(number for number in divisors(shared) if number <= fitting)
     return usual if usual <= most else _power_of_two(most)
 
 

@@ -116,7 +116,7 @@ def _check_adapter(
 
 def _check_optimizer_in_backward(asked: TrainingSettingsRequest, problems: Problems) -> None:
     """Note what updates within the backward pass cannot go with."""
-    if asked.gradient_accumulation_steps > 1:
+    if (asked.gradient_accumulation_steps or 1) > 1:
         problems.add(
             "/training/gradient_accumulation_steps",
             "optimizer_in_backward updates weights after every micro-batch; use 1, or leave "

@@ -57,6 +57,7 @@ class TrainingSettings(AskedSettings):
     lora_targets: list[str]
     master_weights: bool
     micro_batch_size: int
+    gradient_accumulation_steps: int
     optimizer_state_dtype: Dtype
     sequence_parallel: bool
     offload: TrainingOffload

@@ -48,9 +48,11 @@ def with_open_choices(
     setup, asked = speed.setup, request.training
     others: dict[str, list[Other[TrainingSpeedSetup]]] = {}
     if asked.micro_batch_size is None and asked.sequence_lengths is None:
+        shares = asked.global_batch_size is not None or asked.global_batch_tokens is not None
         batches = [
-            Other(replace(setup, micro_batch=replace(setup.micro_batch, sequences=number)), share)
+            Other(other, share)
             for number, share in _other_batches(memory)
+            if (other := _in_batches(setup, number, shares=shares)) is not None
         ]
         if batches:
             others[_BATCH] = batches
@@ -58,6 +60,19 @@ def with_open_choices(
         for name, settings in _fitting(setup, request):
             others[name] = [Other(replace(setup, settings=settings), _WITHOUT_THAT_NONE)]
     return reaching(speed, others)
+
+
+def _in_batches(
+    setup: TrainingSpeedSetup, sequences: float, *, shares: bool
+) -> TrainingSpeedSetup | None:
+    """The same run in other micro-batches; None if they do not share its step's sequences."""
+    batch, settings = setup.micro_batch, setup.settings
+    if shares:
+        steps = float(settings.gradient_accumulation_steps * batch.sequences) / sequences
+        if steps < 1.0 or steps % 1.0:
+            return None
+        settings = replace(settings, gradient_accumulation_steps=steps)
+    return replace(setup, micro_batch=replace(batch, sequences=sequences), settings=settings)
 
 
 def _other_batches(memory: TrainingMemory) -> Iterator[tuple[float, float]]:

@@ -228,10 +228,17 @@ class TrainingSettingsRequest(Request):
     MaxText, 2 for torchtune, LLaMA-Factory, Unsloth and FMS FSDP, as many as make 8,192 tokens for
     Megatron-LM and frameworks built on it, and 16,384 tokens for most others. If that does not fit,
     the largest power of two that does. The answer repeats what was taken."""
-    gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
+    gradient_accumulation_steps: int | None = Field(None, ge=1, le=1_000_000)
     """Number of micro-batches per optimizer step. With a pipeline, these are the micro-batches that
     pass through it. Each step takes micro_batch_size sequences per micro-batch and data-parallel
-    rank: if you only know the global batch, set micro_batch_size too."""
+    rank. If null, as many as the global batch takes, and 1 if that is null, too."""
+    global_batch_size: int | None = Field(None, ge=1, le=100_000_000)
+    """Number of sequences that all data-parallel ranks together take per optimizer step. It must be
+    a multiple of micro_batch_size × gradient_accumulation_steps × data-parallel ranks, and decides
+    what is null of the first two. If null, it follows from them."""
+    global_batch_tokens: float | None = Field(None, ge=1.0, le=1e12)
+    """The same in tokens, for sequences of sequence_length: the nearest number of sequences that
+    divides among the ranks is taken. Give this or global_batch_size."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
     """Tokens per sequence."""
     sequence_lengths: LengthsRequest | None = None
@@ -359,7 +366,7 @@ class TrainingRequest(CatalogRequest):
     parallelism: ParallelismRequest | None = None
     """If null, data parallelism over all accelerators or, with Megatron-LM and frameworks like it,
     the least divided layout that fits: experts and tensors within fast links first, layers where
-    gradient_accumulation_steps fill a pipeline."""
+    the micro-batches of a step fill a pipeline."""
     training: TrainingSettingsRequest = TrainingSettingsRequest()
     explain: bool = False
     """Add a step-by-step explanation."""

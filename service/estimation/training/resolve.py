@@ -71,11 +71,22 @@ def _made_to_fit(
     request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
 ) -> ResolvedTraining:
     """A run by the framework that its request names, or by the least that makes it fit."""
-    usual = as_told(request, snapshot, problems)
+    try:
+        usual = as_told(request, snapshot, problems)
+    except Rejected:
+        divided = _in_fewer_copies(request, snapshot)
+        if divided is None:
+            raise
+        return divided
     framework = snapshot.engines[usual.setup.settings.framework].value
     found = _by_the_least(usual, request, snapshot, framework)
     if request.parallelism is None and not fits(found.run):
-        found = _divided_to_fit(found, request, snapshot, framework)
+        found = _divided_to_fit(found.run, request, snapshot, framework) or found
+    return _completed(found)
+
+
+def _completed(found: Fitted[ResolvedTraining]) -> ResolvedTraining:
+    """A run with what it leaves open, and what is to be said of how it is made to fit."""
     if not found.left_open and not found.warnings:
         return found.run
     setup = found.run.setup
@@ -98,18 +109,35 @@ def _by_the_least(
     return least_that_fits(usual, request.training, framework, told)
 
 
+def _in_fewer_copies(
+    request: TrainingRequest, snapshot: CatalogSnapshot
+) -> ResolvedTraining | None:
+    """A run whose global batch has no sequence for a copy of the model on each accelerator.
+
+    It divides the model, in the least divided layout that fits; None if there is none such.
+    """
+    asked = request.training
+    if request.parallelism is not None or asked.global_batch_size is None:
+        return None
+    alone = asked.model_copy(update={"global_batch_size": None})
+    try:
+        whole = as_told(request.model_copy(update={"training": alone}), snapshot, Problems())
+    except Rejected:
+        return None
+    framework = snapshot.engines[whole.setup.settings.framework].value
+    found = _divided_to_fit(whole, request, snapshot, framework)
+    return None if found is None else _completed(found)
+
+
 def _divided_to_fit(
-    found: Fitted[ResolvedTraining],
-    request: TrainingRequest,
-    snapshot: CatalogSnapshot,
-    framework: Engine,
-) -> Fitted[ResolvedTraining]:
-    """The run in the least divided layout that fits; as it is found if none does.
+    whole: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot, framework: Engine
+) -> Fitted[ResolvedTraining] | None:
+    """The run in the least divided layout that fits; None if none does.
 
     Layouts that fit without recomputing layers come before those that have to.
     """
     recomputing = None
-    for layout in usual_layouts(found.run.setup, request.training, framework):
+    for layout in usual_layouts(whole.setup, request.training, framework):
         divided = request.model_copy(update={"parallelism": layout})
         try:
             run = as_told(divided, snapshot, Problems())
@@ -123,4 +151,4 @@ def _divided_to_fit(
         if other.run.setup.settings.activation_checkpointing != "full":
             return other
         recomputing = recomputing or other
-    return recomputing or found
+    return recomputing

@@ -46,7 +46,15 @@ from service.estimation.software import (
     release_warnings,
     resolve_framework,
 )
-from service.estimation.training.batches import ASSUMED, batch_warning, fitting_batch, usual_batch
+from service.estimation.training.batches import (
+    ASSUMED,
+    batch_warning,
+    fitting_batch,
+    in_batches,
+    shared_batch,
+    tokens_warning,
+    usual_batch,
+)
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
 from service.estimation.training.overheads import (
@@ -88,7 +96,8 @@ class ResolvedTraining:
     ``calibrations`` are the ids of the catalog's calibrations of memory that apply;
     ``corrections`` are what own measurements make of all calibrations, and ``learnt`` says how
     that came about, None without any. ``tier`` is what it offloads to; ``machine`` is what the
-    accelerators stand in, None where nobody knows.
+    accelerators stand in, None where nobody knows. Of a global batch that was asked for each
+    data-parallel rank takes ``shared_batch`` sequences a step.
     """
 
     model: Entry[ModelArchitecture]
@@ -102,18 +111,21 @@ class ResolvedTraining:
     learnt: Learnt | None = None
     machine: Entry[Machine] | None = None
     tier: Entry[MemoryTier] | None = None
+    shared_batch: int | None = None
 
     def in_batches(self, size: int, sequences_each: float = 1.0) -> ResolvedTraining:
         """The same run with micro-batches of so many of what has so many sequences each."""
-        batch = replace(self.setup.micro_batch, sequences=sequences_each * size)
+        setup = in_batches(self.setup, size, self.shared_batch)
+        asked = _taken(self.asked, setup)
+        batch = replace(setup.micro_batch, sequences=sequences_each * size)
         warnings = tuple(
             batch_warning(size) if one.code == ASSUMED else one for one in self.warnings
         )
         return replace(
             self,
             warnings=warnings,
-            asked=self.asked.model_copy(update={"micro_batch_size": size}),
-            setup=replace(self.setup, micro_batch=batch),
+            asked=asked,
+            setup=replace(setup, micro_batch=batch),
         )
 
     def figures(self, snapshot: CatalogSnapshot) -> TrainingFigures:
@@ -178,8 +190,15 @@ def as_told(
         if can_predict(architecture):
             architecture = predicting(architecture, training.prediction_layers or 0)
     parallelism = resolve_parallelism(asked, request.accelerator_count, architecture, problems)
+    shared = None
     if architecture is not None and parallelism is not None:
-        training = laid_out(training, recipes, architecture, parallelism)
+        shared = shared_batch(training, parallelism, problems)
+        training = laid_out(
+            _with_steps(training, shared, recipes, architecture, parallelism),
+            recipes,
+            architecture,
+            parallelism,
+        )
     settings = replace(
         training_settings(training, release.generation, recipes, architecture),
         left_open=left_open(request.training, framework, release.generation, architecture),
@@ -207,7 +226,7 @@ def as_told(
     problems.stop_if_any()
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
-    usual = usual_batch(training, recipes, architecture, parallelism)
+    usual = usual_batch(training, recipes, architecture, parallelism, shared)
     overheads = training_memory_overheads(snapshot)
     if request.precision.activations is None:
         narrower = products_left_open(framework, precision, accelerator.value)
@@ -219,10 +238,9 @@ def as_told(
     )
     assumed: tuple[EstimateWarning, ...] = ()
     if training.micro_batch_size is None:
-        setup = fitting_batch(setup, overheads)
-        taken = int(setup.micro_batch.sequences)
-        training = training.model_copy(update={"micro_batch_size": taken})
-        assumed = (batch_warning(taken),)
+        setup = fitting_batch(setup, overheads, shared)
+        training = _taken(training, setup)
+        assumed = (batch_warning(int(setup.micro_batch.sequences)),)
     return ResolvedTraining(
         model=model,
         accelerator=accelerator,
@@ -232,9 +250,11 @@ def as_told(
         calibrations=training_memory_entries(snapshot, settings.release),
         machine=machine,
         tier=tier,
+        shared_batch=shared,
         warnings=(
             *_model_warnings(architecture, training),
             *assumed,
+            *tokens_warning(request.training, shared, parallelism),
             *release_warnings(release, snapshot),
             *divided_warnings(named, release, snapshot),
             *accelerator_warnings(accelerator),
@@ -244,6 +264,44 @@ def as_told(
             *products_warnings(settings, precision, accelerator.value),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
+    )
+
+
+def _with_steps(
+    asked: TrainingSettingsRequest,
+    shared: int | None,
+    recipes: Recipes,
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+) -> TrainingSettingsRequest:
+    """What was asked, with how many micro-batches a step has where nobody says.
+
+    Of ``shared`` sequences that a rank takes a step, one of their size and number follows from the
+    other, or the number from a usual size.
+    """
+    ranks = parallelism.data * parallelism.context
+    told: dict[str, Any] = {
+        "zero_stage": zero_stage_of(asked, recipes, ranks, parallelism.pipeline)
+    }
+    steps, size = asked.gradient_accumulation_steps, asked.micro_batch_size
+    if shared is None:
+        told["gradient_accumulation_steps"] = steps or 1
+    elif steps is not None:
+        told["micro_batch_size"] = size or shared // steps
+    else:
+        divided = asked.model_copy(update=told)
+        size = size or usual_batch(divided, recipes, architecture, parallelism, shared)
+        told["gradient_accumulation_steps"] = shared // size
+    return asked.model_copy(update=told)
+
+
+def _taken(asked: TrainingSettingsRequest, setup: TrainingSetup) -> TrainingSettingsRequest:
+    """What was asked, with the micro-batches that a run takes."""
+    return asked.model_copy(
+        update={
+            "micro_batch_size": int(setup.micro_batch.sequences),
+            "gradient_accumulation_steps": int(setup.settings.gradient_accumulation_steps),
+        }
     )
 
 
@@ -265,6 +323,7 @@ def training_settings(
         dropout=dropout if asked.dropout else frozenset(),
         recomputes_last_product=recipes.recomputes_last_product,
         usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe),
+        gradient_accumulation_steps=float(asked.gradient_accumulation_steps or 1),
         optimizer_state_bytes=STATE_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
         gradient_bytes=STATE_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
         prediction_layers=asked.prediction_layers or 0,

@@ -231,7 +231,7 @@ def laid_out(
     usual_virtual = usual_virtual_stages(architecture.layer_count, stages) if stages > 1 else 1
     schedule = asked.pipeline_schedule
     if schedule is None:
-        rounds = asked.gradient_accumulation_steps % stages == 0
+        rounds = (asked.gradient_accumulation_steps or 1) % stages == 0
         usual_schedule = recipes.unless_told.get("pipeline_schedule", _USUAL.pipeline_schedule)
         fills = rounds and (usual_virtual if virtual is None else virtual) > 1
         interleaves = usual_schedule == "interleaved" and fills and stages > 1

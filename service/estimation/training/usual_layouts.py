@@ -49,11 +49,7 @@ def usual_layouts(
     domain = min(count, accelerator.scale_up_domain_accelerators)
     widest = domain if has_fast_links(accelerator) else 1
     tensors = [n for n in tensor_degrees(architecture, widest) if count % n == 0]
-    stages = [
-        n
-        for n in divisors(count)
-        if n <= min(architecture.layer_count, asked.gradient_accumulation_steps)
-    ]
+    stages = [n for n in divisors(count) if n <= architecture.layer_count]
     experts = [1, expert_ranks(architecture, domain)]
     for pipeline, tensor, expert in product(stages, tensors, sorted(set(experts), reverse=True)):
         used = {"tensor": tensor, "pipeline": pipeline, "expert": expert}
@@ -61,8 +57,18 @@ def usual_layouts(
         whole = count % (tensor * pipeline) == 0 and (count // pipeline) % expert == 0
         # Layers are divided once tensors are as far as fast links reach.
         narrow = pipeline > 1 and tensor < tensors[-1]
-        if divided and whole and not narrow and (not degrees or divided <= degrees):
+        filled = pipeline <= _micro_batches(asked, count // (tensor * pipeline))
+        if divided and whole and filled and not narrow and (not degrees or divided <= degrees):
             yield ParallelismRequest(**used, data=count // (tensor * pipeline))
+
+
+def _micro_batches(asked: TrainingSettingsRequest, ranks: int) -> float:
+    """Micro-batches a step of a pipeline, which has those of one sequence unless told otherwise."""
+    if asked.gradient_accumulation_steps is not None:
+        return asked.gradient_accumulation_steps
+    tokens = asked.global_batch_tokens
+    sequences = asked.global_batch_size or (tokens or 0.0) / asked.sequence_length
+    return max(sequences / ranks / (asked.micro_batch_size or 1), 1.0)
 
 
 def layout_warning(setup: TrainingSetup) -> EstimateWarning:

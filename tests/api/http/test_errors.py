@@ -582,12 +582,11 @@ async def test_links_know_them_as_well(client):
         assert body["errors"][0]["suggestions"] == [suggested]
 
 
-async def test_a_global_batch_is_told_as_steps_of_micro_batches(client):
+async def test_a_global_batch_is_known_by_what_trainers_call_it(client):
     asked = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "accelerator_count": 8}
-    body = asked | {"training": {"global_batch_size": 64}}
-    response = await client.post("/v1/estimates/training", json=body)
-    assert response.status_code == 422
-    assert "did you mean gradient_accumulation_steps" in response.json()["errors"][0]["detail"]
+    body = asked | {"training": {"train_batch_size": 64}}
+    error = problem(await client.post("/v1/estimates/training", json=body), 422)["errors"][0]
+    assert error["suggestions"] == ["global_batch_size"]
 
 
 async def test_batch_of_training_is_that_of_one_accelerator(client):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from service.core.architecture.sharding import divisors
 from service.estimation.post_training.estimate import post_training_answer
 from service.estimation.post_training.requests import EXAMPLE_GRPO, PostTrainingRequest
+from service.estimation.rejection import Rejected
 from service.estimation.training.batches import ASSUMED, reduced
 from service.estimation.training.choices import training_memory_choices
 from service.estimation.training.estimate import training_estimate
@@ -188,3 +190,74 @@ def test_no_states_are_paged_out_to_make_room_for_more_sequences(estimated):
     )
     assert _taken(answer) == _taken(plain) > 1
     assert answer["memory"]["host_bytes"]["value"] == 0.0
+
+
+def _of_a_step(answer):
+    asked, data = answer["deployment"]["training"], answer["deployment"]["parallelism"]["data"]
+    sizes = asked["micro_batch_size"], asked["gradient_accumulation_steps"]
+    assert answer["latency"]["global_batch_sequences"] == sizes[0] * sizes[1] * data
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("told", "taken"),
+    [
+        ({"micro_batch_size": 2}, (2, 4)),
+        ({"gradient_accumulation_steps": 2}, (4, 2)),
+        ({"micro_batch_size": 8, "gradient_accumulation_steps": 1}, (8, 1)),
+        # PEFT is usually given 8 sequences at once.
+        ({"framework": "peft"}, (8, 1)),
+        ({"framework": "megatron-lm", "sequence_length": 4096}, (2, 4)),
+    ],
+)
+def test_a_global_batch_decides_what_nobody_tells_of_micro_batches(estimated, told, taken):
+    told = {"sequence_length": 512} | told
+    assert _of_a_step(estimated(SMALL, global_batch_size=64, **told)) == taken
+
+
+def test_a_global_batch_is_the_same_run_as_its_micro_batches(estimated):
+    layout = {"tensor": 2, "pipeline": 2, "data": 2}
+    whole = estimated(LARGE, parallelism=layout, global_batch_size=32)
+    size, steps = _of_a_step(whole)
+    told = {"micro_batch_size": size, "gradient_accumulation_steps": steps}
+    parts = estimated(LARGE, parallelism=layout, **told)
+    for part, figure in (("memory", "total_bytes"), ("latency", "step_s")):
+        assert whole[part][figure]["value"] == parts[part][figure]["value"]
+
+
+def test_micro_batches_share_a_global_batch_where_fewer_sequences_fit(estimated):
+    many = {"framework": "peft", "activation_checkpointing": "none", "zero_stage": 3}
+    size, steps = _of_a_step(
+        estimated(LARGE, global_batch_size=48 * 8, sequence_length=2048, **many)
+    )
+    assert size < 8
+    assert size in divisors(48)
+    assert size * steps == 48
+
+
+def test_what_does_not_divide_a_global_batch_is_refused_with_what_would(estimated):
+    with pytest.raises(Rejected, match="56 or 64 can"):
+        estimated(SMALL, global_batch_size=60)
+    with pytest.raises(Rejected, match="48 or 72 can"):
+        estimated(SMALL, global_batch_size=64, micro_batch_size=3)
+    with pytest.raises(Rejected, match="make 32 sequences, not 64"):
+        estimated(SMALL, global_batch_size=64, micro_batch_size=2, gradient_accumulation_steps=2)
+    with pytest.raises(Rejected, match="give one of the two"):
+        estimated(SMALL, global_batch_size=64, global_batch_tokens=1e6)
+
+
+def test_a_batch_in_tokens_is_the_nearest_that_divides(estimated):
+    # Four million tokens of 4,096 each are 976.6 sequences, for 64 ranks 15 and 16 each.
+    found = estimated(SMALL, 64, global_batch_tokens=4e6, sequence_length=4096)
+    assert found["latency"]["global_batch_sequences"] == 960
+    (told,) = [one for one in found["warnings"] if one["code"] == "global_batch_rounded"]
+    assert "960 sequences (3,932,160 tokens)" in told["message"]
+    exact = estimated(SMALL, 64, global_batch_tokens=1024 * 4096, sequence_length=4096)
+    assert exact["latency"]["global_batch_sequences"] == 1024
+    assert "global_batch_rounded" not in {one["code"] for one in exact["warnings"]}
+
+
+def test_another_micro_batch_of_the_same_global_batch_changes_no_pipeline(estimated):
+    layout = {"pipeline": 4, "data": 2}
+    found = estimated(LARGE, parallelism=layout, global_batch_size=64)
+    assert _of_a_step(found) == (1, 32)
