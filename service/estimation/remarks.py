@@ -88,6 +88,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "methods_learn_differently": ("training.methods", "training.optimizers", "training"),
     "metric_unknown": ("weights", "choices"),
     "micro_batch_assumed": ("training.micro_batch_size", "training"),
+    "micro_batches_assumed": ("training.gradient_accumulation_steps", "training"),
     "modality_left_out": ("weights_bytes", "model"),
     "never_crosses": ("crossover_day", "growth_per_year_ratio"),
     "no_expert_messages": ("expert_dispatch", "expert_overlap_ratio", "training"),

@@ -37,7 +37,7 @@ class Served:
 class Trained:
     """A training run as the core computed it.
 
-    ``told_batch`` says whether its micro-batch is what was asked for rather than a usual one.
+    ``told_batch`` says whether the request decides the batch of a step.
     """
 
     memory: TrainingMemory
@@ -107,7 +107,10 @@ class Quantity:
         if self.trained is None:
             raise NotEstimated(f"{self.name} is not a quantity of training")
         if self.of_batch and not trained.told_batch:
-            raise NotEstimated(f"{self.name} needs training.micro_batch_size")
+            raise NotEstimated(
+                f"{self.name} needs training.global_batch_size, or micro_batch_size and "
+                "gradient_accumulation_steps"
+            )
         return self.trained(trained)
 
     def of_spent(self, spent: Spent) -> Interval:

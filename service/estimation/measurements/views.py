@@ -8,6 +8,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training.memory import training_memory
 from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.measurements.quantities import Served, Trained
+from service.estimation.training.batches import tells_batch
 from service.estimation.training.requests import TrainingRequest
 from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import resolved_speed
@@ -35,5 +36,5 @@ def trained(
         memory=memory,
         speed=resolved_speed(setup, figures, memory, request),
         infrastructure=figures.infrastructure,
-        told_batch=request.training.micro_batch_size is not None,
+        told_batch=tells_batch(request.training, setup.deployment.parallelism),
     )

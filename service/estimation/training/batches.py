@@ -23,6 +23,11 @@ _USUAL_TOKENS = 16_384
 _ROUND = 0.01
 #: Code of what is said of a micro-batch that nobody told.
 ASSUMED = "micro_batch_assumed"
+#: Tokens of a step of runs in a pipeline in the middle, and the fewest and most micro-batches that
+#: are taken for each of its stages to make them, by the sources of training in
+#: hardware_catalog/measurements, 2026.
+_STEP_TOKENS = 4_194_304
+_FEWEST_A_STAGE, _MOST_A_STAGE = 4, 16
 #: The stage that gathers all weights for each micro-batch.
 _GATHERED = 3
 
@@ -58,6 +63,35 @@ def usual_batch(
         if parallelism.expert == 1:
             tokens *= architecture.total_parameters / architecture.active_parameters
     return _power_of_two(tokens / asked.sequence_length)
+
+
+def usual_steps(asked: TrainingSettingsRequest, parallelism: Parallelism) -> int:
+    """Micro-batches of a step where nobody tells them, nor the batch of all ranks.
+
+    One, but as many as fill a pipeline where there is one: as many as make a usual number of tokens
+    a step, within what people take for each stage. An optimizer that runs within the backward pass
+    allows one alone.
+    """
+    stages = parallelism.pipeline
+    if stages == 1 or asked.optimizer_in_backward:
+        return 1
+    size = asked.micro_batch_size or 1
+    steps = _STEP_TOKENS / (asked.sequence_length * size * parallelism.data)
+    each = min(max(round(steps / stages), _FEWEST_A_STAGE), _MOST_A_STAGE)
+    return each * stages
+
+
+def assumes_steps(asked: TrainingSettingsRequest, parallelism: Parallelism) -> bool:
+    """Whether a request leaves it open how many micro-batches a pipeline has."""
+    told = (asked.gradient_accumulation_steps, asked.global_batch_size, asked.global_batch_tokens)
+    return told == (None, None, None) and usual_steps(asked, parallelism) > 1
+
+
+def tells_batch(asked: TrainingSettingsRequest, parallelism: Parallelism) -> bool:
+    """Whether a request decides the batch of a step."""
+    if asked.global_batch_size is not None or asked.global_batch_tokens is not None:
+        return True
+    return asked.micro_batch_size is not None and not assumes_steps(asked, parallelism)
 
 
 def shared_batch(
@@ -179,6 +213,16 @@ def reduced(usual: int, most: int, shared: int | None = None) -> int:
 def _power_of_two(most: float) -> int:
     """The largest one up to a number, at least one."""
     return 1 << (max(int(most), 1).bit_length() - 1)
+
+
+def steps_warning(steps: int) -> EstimateWarning:
+    """What to say of a number of micro-batches that nobody told."""
+    return EstimateWarning(
+        "micro_batches_assumed",
+        f"the request gives neither the global batch nor gradient_accumulation_steps: {steps} "
+        "micro-batches a step are assumed, as people take for a pipeline of so many stages",
+        about="training.gradient_accumulation_steps",
+    )
 
 
 def batch_warning(size: int) -> EstimateWarning:

@@ -23,6 +23,7 @@ _MOST_STAGES = 128
 #: What is said of choices that a request leaves open, by the first setting that would tell.
 CHOICES = {
     "micro_batch_size": "how many sequences a micro-batch has",
+    "gradient_accumulation_steps": "how many micro-batches fill the pipeline",
     "activations": "in which format products run",
     "lora_targets": "which matrices get an adapter",
     "cross_entropy": "how the loss is computed",

@@ -11,6 +11,7 @@ from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import TrainingMemory
 from service.core.memory.training.settings import TrainingSettings
 from service.core.otherwise import Other
+from service.estimation.training.batches import assumes_steps
 from service.estimation.training.memory import CHOICES, told_by
 from service.estimation.training.requests import TrainingRequest
 
@@ -27,6 +28,10 @@ _LARGER = ((2.0, 0.33), (4.0, 0.15))
 #: A run that does not fit was run otherwise in any case [-].
 _WITHOUT_THAT_NONE = 1.0
 _BATCH = "micro_batch_size"
+_STEPS = "gradient_accumulation_steps"
+#: How many runs have so many times the micro-batches that are assumed for a pipeline, or still
+#: fewer or more [-], of the same sources.
+_OTHER_STEPS = ((0.25, 0.2), (4.0, 0.2))
 
 
 def with_open_choices(
@@ -56,6 +61,8 @@ def with_open_choices(
         ]
         if batches:
             others[_BATCH] = batches
+    if assumes_steps(asked, setup.deployment.parallelism):
+        others[_STEPS] = [Other(_in_steps(setup, times), share) for times, share in _OTHER_STEPS]
     if memory.fits_certainty == "no":
         for name, settings in _fitting(setup, request):
             others[name] = [Other(replace(setup, settings=settings), _WITHOUT_THAT_NONE)]
@@ -73,6 +80,14 @@ def _in_batches(
             return None
         settings = replace(settings, gradient_accumulation_steps=steps)
     return replace(setup, micro_batch=replace(batch, sequences=sequences), settings=settings)
+
+
+def _in_steps(setup: TrainingSpeedSetup, times: float) -> TrainingSpeedSetup:
+    """The same run with so many times the micro-batches a step, in whole rounds of a pipeline."""
+    stages = setup.deployment.parallelism.pipeline
+    each = max(round(float(setup.settings.gradient_accumulation_steps) * times / stages), 1)
+    settings = replace(setup.settings, gradient_accumulation_steps=float(each * stages))
+    return replace(setup, settings=settings)
 
 
 def _other_batches(memory: TrainingMemory) -> Iterator[tuple[float, float]]:

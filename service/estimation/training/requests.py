@@ -231,7 +231,8 @@ class TrainingSettingsRequest(Request):
     gradient_accumulation_steps: int | None = Field(None, ge=1, le=1_000_000)
     """Number of micro-batches per optimizer step. With a pipeline, these are the micro-batches that
     pass through it. Each step takes micro_batch_size sequences per micro-batch and data-parallel
-    rank. If null, as many as the global batch takes, and 1 if that is null, too."""
+    rank. If null, as many as the global batch takes. If that is null, too, 1 or, in a pipeline, as
+    many as make about 4 million tokens, but 4 to 16 for each stage."""
     global_batch_size: int | None = Field(None, ge=1, le=100_000_000)
     """Number of sequences that all data-parallel ranks together take per optimizer step. It must be
     a multiple of micro_batch_size × gradient_accumulation_steps × data-parallel ranks, and decides

@@ -80,9 +80,16 @@ def _made_to_fit(
         return divided
     framework = snapshot.engines[usual.setup.settings.framework].value
     found = _by_the_least(usual, request, snapshot, framework)
-    if request.parallelism is None and not fits(found.run):
+    if request.parallelism is None and not _fits_at_ease(found.run, usual):
         found = _divided_to_fit(found.run, request, snapshot, framework) or found
     return _completed(found)
+
+
+def _fits_at_ease(run: ResolvedTraining, usual: ResolvedTraining) -> bool:
+    """Whether a run fits without layers that are recomputed for nothing but that."""
+    recomputes = run.setup.settings.activation_checkpointing == "full"
+    usually = usual.setup.settings.activation_checkpointing == "full"
+    return fits(run) and (usually or not recomputes)
 
 
 def _completed(found: Fitted[ResolvedTraining]) -> ResolvedTraining:

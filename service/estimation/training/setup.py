@@ -10,7 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
-from service.core.deployment import Accelerator, Deployment, Precision
+from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
@@ -48,12 +48,15 @@ from service.estimation.software import (
 )
 from service.estimation.training.batches import (
     ASSUMED,
+    assumes_steps,
     batch_warning,
     fitting_batch,
     in_batches,
     shared_batch,
+    steps_warning,
     tokens_warning,
     usual_batch,
+    usual_steps,
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
@@ -241,6 +244,9 @@ def as_told(
         setup = fitting_batch(setup, overheads, shared)
         training = _taken(training, setup)
         assumed = (batch_warning(int(setup.micro_batch.sequences)),)
+    if assumes_steps(request.training, parallelism):
+        steps = int(setup.settings.gradient_accumulation_steps)
+        assumed = (*assumed, steps_warning(steps))
     return ResolvedTraining(
         model=model,
         accelerator=accelerator,
@@ -285,7 +291,7 @@ def _with_steps(
     }
     steps, size = asked.gradient_accumulation_steps, asked.micro_batch_size
     if shared is None:
-        told["gradient_accumulation_steps"] = steps or 1
+        told["gradient_accumulation_steps"] = steps or usual_steps(asked, parallelism)
     elif steps is not None:
         told["micro_batch_size"] = size or shared // steps
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import inf
 from typing import Final
 
 from service.core.architecture.sharding import divisors
@@ -17,6 +18,9 @@ from service.estimation.training.requests import TrainingSettingsRequest
 
 #: Class of frameworks that divide a model by tensors and layers.
 DIVIDES_MODELS: Final = "megatron-like"
+#: Most accelerators that share each matrix, however far fast links reach: no run that is published
+#: divides further.
+_WIDEST = 8
 
 
 def usual_layouts(
@@ -24,9 +28,10 @@ def usual_layouts(
 ) -> Iterator[ParallelismRequest]:
     """Layouts of the same accelerators that divide the model, the least divided first.
 
-    Experts are divided among the accelerators that fast links join, then tensors, and layers only
-    where a step has micro-batches for all stages of a pipeline. None for frameworks that divide
-    states alone, with copies of the whole model.
+    Experts are divided among the accelerators that fast links join. Tensors come next, and layers
+    only where a step may have micro-batches for all stages of a pipeline; with experts, whose
+    matrices are narrow already, it is the other way round. None for frameworks that divide states
+    alone, with copies of the whole model.
 
     Parameters
     ----------
@@ -38,7 +43,8 @@ def usual_layouts(
     References
     ----------
     Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, 2021, takeaways 1 to 3 (tensors within a server, layers across).
+    Megatron-LM, 2021, takeaways 1 to 3 (tensors within a server, layers across). Megatron-Core,
+    MoE user guide, 2025 (experts and layers rather than tensors).
     """
     deployment = setup.deployment
     count = deployment.parallelism.accelerator_count
@@ -47,26 +53,44 @@ def usual_layouts(
         return
     degrees = framework.recipes.tried_degrees(asked.method)
     domain = min(count, accelerator.scale_up_domain_accelerators)
-    widest = domain if has_fast_links(accelerator) else 1
+    widest = min(domain, _WIDEST) if has_fast_links(accelerator) else 1
     tensors = [n for n in tensor_degrees(architecture, widest) if count % n == 0]
     stages = [n for n in divisors(count) if n <= architecture.layer_count]
     experts = [1, expert_ranks(architecture, domain)]
-    for pipeline, tensor, expert in product(stages, tensors, sorted(set(experts), reverse=True)):
+    every = sorted(product(tensors, stages), key=_least_divided if architecture.routes else _stages)
+    for (tensor, pipeline), expert in product(every, sorted(set(experts), reverse=True)):
         used = {"tensor": tensor, "pipeline": pipeline, "expert": expert}
         divided = {name for name, degree in used.items() if degree > 1}
         whole = count % (tensor * pipeline) == 0 and (count // pipeline) % expert == 0
-        # Layers are divided once tensors are as far as fast links reach.
-        narrow = pipeline > 1 and tensor < tensors[-1]
-        filled = pipeline <= _micro_batches(asked, count // (tensor * pipeline))
+        # Layers are divided once tensors are as far as fast links reach, those of experts before.
+        narrow = pipeline > 1 and tensor < tensors[-1] and not architecture.routes
+        filled = pipeline <= _most_stages(asked, count // (tensor * pipeline))
         if divided and whole and filled and not narrow and (not degrees or divided <= degrees):
             yield ParallelismRequest(**used, data=count // (tensor * pipeline))
 
 
-def _micro_batches(asked: TrainingSettingsRequest, ranks: int) -> float:
-    """Micro-batches a step of a pipeline, which has those of one sequence unless told otherwise."""
+def _stages(degrees: tuple[int, int]) -> tuple[int, int]:
+    """The order of layouts that divide tensors before layers: degrees of both in that order."""
+    tensor, pipeline = degrees
+    return pipeline, tensor
+
+
+def _least_divided(degrees: tuple[int, int]) -> tuple[int, int]:
+    """The order of layouts that divide as little as they can, and layers before tensors."""
+    tensor, pipeline = degrees
+    return tensor * pipeline, tensor
+
+
+def _most_stages(asked: TrainingSettingsRequest, ranks: int) -> float:
+    """Stages that the micro-batches of a step fill, of one sequence each unless told otherwise.
+
+    A step that nobody tells of has as many as fill any pipeline, unless each is a step of its own.
+    """
     if asked.gradient_accumulation_steps is not None:
         return asked.gradient_accumulation_steps
     tokens = asked.global_batch_tokens
+    if asked.global_batch_size is None and tokens is None:
+        return 1 if asked.optimizer_in_backward else inf
     sequences = asked.global_batch_size or (tokens or 0.0) / asked.sequence_length
     return max(sequences / ranks / (asked.micro_batch_size or 1), 1.0)
 
