@@ -36,5 +36,5 @@ def trained(
         memory=memory,
         speed=resolved_speed(setup, figures, memory, request),
         infrastructure=figures.infrastructure,
-        told_batch=tells_batch(request.training, setup.deployment.parallelism),
+        told_batch=tells_batch(request.training, float(setup.settings.gradient_accumulation_steps)),
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.sharding import divisors
 from service.core.deployment import Parallelism
+from service.core.engines import Engine
 from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import TrainingOverheads
@@ -15,6 +16,7 @@ from service.core.recipes import Recipes
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingSettingsRequest
+from service.estimation.training.usual_layouts import DIVIDES_MODELS
 
 #: Tokens of a micro-batch where the framework has no usual one: what sources of training in
 #: hardware_catalog/measurements take in the middle, 2026.
@@ -23,9 +25,9 @@ _USUAL_TOKENS = 16_384
 _ROUND = 0.01
 #: Code of what is said of a micro-batch that nobody told.
 ASSUMED = "micro_batch_assumed"
-#: Tokens of a step of runs in a pipeline in the middle, and the fewest and most micro-batches that
-#: are taken for each of its stages to make them, by the sources of training in
-#: hardware_catalog/measurements, 2026.
+#: Tokens of a step of runs that divide the model in the middle, and the fewest and most
+#: micro-batches that are taken for each stage of a pipeline to make them, by the sources of
+#: training in hardware_catalog/measurements, 2026.
 _STEP_TOKENS = 4_194_304
 _FEWEST_A_STAGE, _MOST_A_STAGE = 4, 16
 #: The stage that gathers all weights for each micro-batch.
@@ -65,33 +67,38 @@ def usual_batch(
     return _power_of_two(tokens / asked.sequence_length)
 
 
-def usual_steps(asked: TrainingSettingsRequest, parallelism: Parallelism) -> int:
+def usual_steps(
+    asked: TrainingSettingsRequest, parallelism: Parallelism, framework: Engine | None
+) -> int:
     """Micro-batches of a step where nobody tells them, nor the batch of all ranks.
 
-    One, but as many as fill a pipeline where there is one: as many as make a usual number of tokens
-    a step, within what people take for each stage. An optimizer that runs within the backward pass
-    allows one alone.
+    In a pipeline, and of all weights with frameworks that divide models, which large models are
+    trained from nothing with, they are as many as make a usual number of tokens a step, within what
+    people take for each stage. Elsewhere, and where an optimizer that runs within the backward pass
+    allows no more, it is one.
     """
     stages = parallelism.pipeline
-    if stages == 1 or asked.optimizer_in_backward:
+    divides = framework is not None and framework.classes.get("training") == DIVIDES_MODELS
+    accumulates = stages > 1 or (divides and asked.method == "full")
+    if not accumulates or asked.optimizer_in_backward:
         return 1
     size = asked.micro_batch_size or 1
     steps = _STEP_TOKENS / (asked.sequence_length * size * parallelism.data)
-    each = min(max(round(steps / stages), _FEWEST_A_STAGE), _MOST_A_STAGE)
-    return each * stages
+    fewest = _FEWEST_A_STAGE if stages > 1 else 1
+    return min(max(round(steps / stages), fewest), _MOST_A_STAGE) * stages
 
 
-def assumes_steps(asked: TrainingSettingsRequest, parallelism: Parallelism) -> bool:
-    """Whether a request leaves it open how many micro-batches a pipeline has."""
+def assumes_steps(asked: TrainingSettingsRequest, steps: float) -> bool:
+    """Whether a request leaves it open how many micro-batches a step has, and it has several."""
     told = (asked.gradient_accumulation_steps, asked.global_batch_size, asked.global_batch_tokens)
-    return told == (None, None, None) and usual_steps(asked, parallelism) > 1
+    return told == (None, None, None) and steps > 1
 
 
-def tells_batch(asked: TrainingSettingsRequest, parallelism: Parallelism) -> bool:
-    """Whether a request decides the batch of a step."""
+def tells_batch(asked: TrainingSettingsRequest, steps: float) -> bool:
+    """Whether a request decides the batch of a step, which has so many micro-batches."""
     if asked.global_batch_size is not None or asked.global_batch_tokens is not None:
         return True
-    return asked.micro_batch_size is not None and not assumes_steps(asked, parallelism)
+    return asked.micro_batch_size is not None and not assumes_steps(asked, steps)
 
 
 def shared_batch(
@@ -220,7 +227,7 @@ def steps_warning(steps: int) -> EstimateWarning:
     return EstimateWarning(
         "micro_batches_assumed",
         f"the request gives neither the global batch nor gradient_accumulation_steps: {steps} "
-        "micro-batches a step are assumed, as people take for a pipeline of so many stages",
+        "micro-batches a step are assumed, as people usually take in such a layout",
         about="training.gradient_accumulation_steps",
     )
 

@@ -61,7 +61,7 @@ def with_open_choices(
         ]
         if batches:
             others[_BATCH] = batches
-    if assumes_steps(asked, setup.deployment.parallelism):
+    if assumes_steps(asked, float(setup.settings.gradient_accumulation_steps)):
         others[_STEPS] = [Other(_in_steps(setup, times), share) for times, share in _OTHER_STEPS]
     if memory.fits_certainty == "no":
         for name, settings in _fitting(setup, request):

@@ -231,8 +231,9 @@ class TrainingSettingsRequest(Request):
     gradient_accumulation_steps: int | None = Field(None, ge=1, le=1_000_000)
     """Number of micro-batches per optimizer step. With a pipeline, these are the micro-batches that
     pass through it. Each step takes micro_batch_size sequences per micro-batch and data-parallel
-    rank. If null, as many as the global batch takes. If that is null, too, 1 or, in a pipeline, as
-    many as make about 4 million tokens, but 4 to 16 for each stage."""
+    rank. If null, as many as the global batch takes. If that is null, too, 1 or, in a pipeline and
+    with Megatron-LM and frameworks like it, as many as make about 4 million tokens, but 4 to 16 for
+    each stage."""
     global_batch_size: int | None = Field(None, ge=1, le=100_000_000)
     """Number of sequences that all data-parallel ranks together take per optimizer step. It must be
     a multiple of micro_batch_size × gradient_accumulation_steps × data-parallel ranks, and decides
@@ -365,9 +366,9 @@ class TrainingRequest(CatalogRequest):
     accelerator_count: Degree | None = None
     """Accelerators of all ranks."""
     parallelism: ParallelismRequest | None = None
-    """If null, data parallelism over all accelerators or, with Megatron-LM and frameworks like it,
-    the least divided layout that fits: experts and tensors within fast links first, layers where
-    the micro-batches of a step fill a pipeline."""
+    """If null, data parallelism over all accelerators or, with Megatron-LM and frameworks like it
+    where copies do not fit or would recompute all layers, the fastest layout that fits: tensors
+    within fast links, layers where the micro-batches of a step fill a pipeline, and experts."""
     training: TrainingSettingsRequest = TrainingSettingsRequest()
     explain: bool = False
     """Add a step-by-step explanation."""

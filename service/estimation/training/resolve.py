@@ -7,12 +7,14 @@ from dataclasses import replace
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import FALLBACK_ENGINE, Engine
 from service.core.explanation import EstimateWarning
+from service.core.memory.training.memory import training_memory
 from service.estimation.platforms import resolve_placed
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.fitting import Fitted, fits, least_that_fits
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining, as_told
+from service.estimation.training.speed import resolved_speed
 from service.estimation.training.usual_layouts import layout_warning, usual_layouts
 from service.estimation.usual_engines import usual_framework
 
@@ -87,9 +89,12 @@ def _made_to_fit(
 
 def _fits_at_ease(run: ResolvedTraining, usual: ResolvedTraining) -> bool:
     """Whether a run fits without layers that are recomputed for nothing but that."""
-    recomputes = run.setup.settings.activation_checkpointing == "full"
-    usually = usual.setup.settings.activation_checkpointing == "full"
-    return fits(run) and (usually or not recomputes)
+    return fits(run) and (_recomputes(usual) or not _recomputes(run))
+
+
+def _recomputes(run: ResolvedTraining) -> bool:
+    """Whether a run recomputes all of its layers."""
+    return run.setup.settings.activation_checkpointing == "full"
 
 
 def _completed(found: Fitted[ResolvedTraining]) -> ResolvedTraining:
@@ -121,7 +126,7 @@ def _in_fewer_copies(
 ) -> ResolvedTraining | None:
     """A run whose global batch has no sequence for a copy of the model on each accelerator.
 
-    It divides the model, in the least divided layout that fits; None if there is none such.
+    It divides the model, in the fastest layout that fits; None if there is none such.
     """
     asked = request.training
     if request.parallelism is not None or asked.global_batch_size is None:
@@ -139,11 +144,11 @@ def _in_fewer_copies(
 def _divided_to_fit(
     whole: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot, framework: Engine
 ) -> Fitted[ResolvedTraining] | None:
-    """The run in the least divided layout that fits; None if none does.
+    """The run in the fastest layout that fits; None if none does.
 
     Layouts that fit without recomputing layers come before those that have to.
     """
-    recomputing = None
+    found: list[Fitted[ResolvedTraining]] = []
     for layout in usual_layouts(whole.setup, request.training, framework):
         divided = request.model_copy(update={"parallelism": layout})
         try:
@@ -154,8 +159,13 @@ def _divided_to_fit(
         if not fits(other.run):
             continue
         warnings = (*other.warnings, layout_warning(other.run.setup))
-        other = replace(other, warnings=warnings)
-        if other.run.setup.settings.activation_checkpointing != "full":
-            return other
-        recomputing = recomputing or other
-    return recomputing
+        found.append(replace(other, warnings=warnings))
+    keeping = [one for one in found if not _recomputes(one.run)]
+    return max(keeping or found, key=lambda one: _rate(one.run, snapshot), default=None)
+
+
+def _rate(run: ResolvedTraining, snapshot: CatalogSnapshot) -> float:
+    """Tokens that a run takes a second."""
+    setup = run.setup
+    memory = training_memory(setup.deployment, setup.micro_batch, setup.settings, run.overheads)
+    return float(resolved_speed(setup, run.figures(snapshot), memory).tokens_per_s.value)

@@ -11,7 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
-from service.core.engines import FALLBACK_ENGINE
+from service.core.engines import FALLBACK_ENGINE, Engine
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
@@ -197,7 +197,7 @@ def as_told(
     if architecture is not None and parallelism is not None:
         shared = shared_batch(training, parallelism, problems)
         training = laid_out(
-            _with_steps(training, shared, recipes, architecture, parallelism),
+            _with_steps(training, shared, framework, architecture, parallelism),
             recipes,
             architecture,
             parallelism,
@@ -244,8 +244,8 @@ def as_told(
         setup = fitting_batch(setup, overheads, shared)
         training = _taken(training, setup)
         assumed = (batch_warning(int(setup.micro_batch.sequences)),)
-    if assumes_steps(request.training, parallelism):
-        steps = int(setup.settings.gradient_accumulation_steps)
+    steps = int(setup.settings.gradient_accumulation_steps)
+    if assumes_steps(request.training, steps):
         assumed = (*assumed, steps_warning(steps))
     return ResolvedTraining(
         model=model,
@@ -276,7 +276,7 @@ def as_told(
 def _with_steps(
     asked: TrainingSettingsRequest,
     shared: int | None,
-    recipes: Recipes,
+    framework: Engine | None,
     architecture: ModelArchitecture,
     parallelism: Parallelism,
 ) -> TrainingSettingsRequest:
@@ -285,13 +285,14 @@ def _with_steps(
     Of ``shared`` sequences that a rank takes a step, one of their size and number follows from the
     other, or the number from a usual size.
     """
+    recipes = Recipes() if framework is None else framework.recipes
     ranks = parallelism.data * parallelism.context
     told: dict[str, Any] = {
         "zero_stage": zero_stage_of(asked, recipes, ranks, parallelism.pipeline)
     }
     steps, size = asked.gradient_accumulation_steps, asked.micro_batch_size
     if shared is None:
-        told["gradient_accumulation_steps"] = steps or usual_steps(asked, parallelism)
+        told["gradient_accumulation_steps"] = steps or usual_steps(asked, parallelism, framework)
     elif steps is not None:
         told["micro_batch_size"] = size or shared // steps
     else:

@@ -18,9 +18,11 @@ from service.estimation.training.requests import TrainingSettingsRequest
 
 #: Class of frameworks that divide a model by tensors and layers.
 DIVIDES_MODELS: Final = "megatron-like"
-#: Most accelerators that share each matrix, however far fast links reach: no run that is published
-#: divides further.
-_WIDEST = 8
+#: Most accelerators that share each matrix or the experts of a layer, however far fast links reach:
+#: no run that is published divides further.
+_WIDEST, _MOST_EXPERT_RANKS = 8, 64
+#: Degrees of tensor parallelism that people take: every second of the next.
+_HALVES = (1, 2, 4, 8)
 
 
 def usual_layouts(
@@ -28,10 +30,9 @@ def usual_layouts(
 ) -> Iterator[ParallelismRequest]:
     """Layouts of the same accelerators that divide the model, the least divided first.
 
-    Experts are divided among the accelerators that fast links join. Tensors come next, and layers
-    only where a step may have micro-batches for all stages of a pipeline; with experts, whose
-    matrices are narrow already, it is the other way round. None for frameworks that divide states
-    alone, with copies of the whole model.
+    Tensors are divided among accelerators that fast links join, layers where a step may have
+    micro-batches for all stages of a pipeline, and experts within fast links or somewhat beyond.
+    None for frameworks that divide states alone, with copies of the whole model.
 
     Parameters
     ----------
@@ -54,25 +55,18 @@ def usual_layouts(
     degrees = framework.recipes.tried_degrees(asked.method)
     domain = min(count, accelerator.scale_up_domain_accelerators)
     widest = min(domain, _WIDEST) if has_fast_links(accelerator) else 1
-    tensors = [n for n in tensor_degrees(architecture, widest) if count % n == 0]
+    tensors = [n for n in tensor_degrees(architecture, widest) if n in _HALVES and count % n == 0]
     stages = [n for n in divisors(count) if n <= architecture.layer_count]
-    experts = [1, expert_ranks(architecture, domain)]
-    every = sorted(product(tensors, stages), key=_least_divided if architecture.routes else _stages)
-    for (tensor, pipeline), expert in product(every, sorted(set(experts), reverse=True)):
+    reaches = (1, domain, min(count, _MOST_EXPERT_RANKS))
+    experts = sorted({expert_ranks(architecture, reach) for reach in reaches}, reverse=True)
+    every = sorted(product(tensors, stages), key=_least_divided)
+    for (tensor, pipeline), expert in product(every, experts):
         used = {"tensor": tensor, "pipeline": pipeline, "expert": expert}
         divided = {name for name, degree in used.items() if degree > 1}
         whole = count % (tensor * pipeline) == 0 and (count // pipeline) % expert == 0
-        # Layers are divided once tensors are as far as fast links reach, those of experts before.
-        narrow = pipeline > 1 and tensor < tensors[-1] and not architecture.routes
         filled = pipeline <= _most_stages(asked, count // (tensor * pipeline))
-        if divided and whole and filled and not narrow and (not degrees or divided <= degrees):
+        if divided and whole and filled and (not degrees or divided <= degrees):
             yield ParallelismRequest(**used, data=count // (tensor * pipeline))
-
-
-def _stages(degrees: tuple[int, int]) -> tuple[int, int]:
-    """The order of layouts that divide tensors before layers: degrees of both in that order."""
-    tensor, pipeline = degrees
-    return pipeline, tensor
 
 
 def _least_divided(degrees: tuple[int, int]) -> tuple[int, int]:
@@ -99,8 +93,9 @@ def layout_warning(setup: TrainingSetup) -> EstimateWarning:
     """What to say of a layout that nobody asked for."""
     return EstimateWarning(
         "layout_assumed",
-        "a copy of the model on each accelerator does not fit, and the request does not say how "
-        f"the model is divided: {described(setup.deployment.parallelism)} is estimated; state "
-        "parallelism, or ask for a recommendation of the best layout",
+        "a copy of the model on each accelerator does not fit, or only if all layers are "
+        "recomputed, and the request does not say how the model is divided: "
+        f"{described(setup.deployment.parallelism)} is estimated, the fastest of the usual "
+        "layouts that fit; state parallelism if another one runs",
         about="parallelism",
     )

@@ -261,3 +261,58 @@ def test_another_micro_batch_of_the_same_global_batch_changes_no_pipeline(estima
     layout = {"pipeline": 4, "data": 2}
     found = estimated(LARGE, parallelism=layout, global_batch_size=64)
     assert _of_a_step(found) == (1, 32)
+
+
+def test_a_pipeline_is_filled_where_nobody_tells_by_what(estimated):
+    run = {"framework": "megatron-lm", "sequence_length": 4096}
+    layout = {"tensor": 8, "pipeline": 4, "data": 64}
+    bare = estimated(LARGE, parallelism=layout, count=2048, **run)
+    size, steps = _of_a_step(bare)
+    # A whole number of rounds, and more micro-batches than stages.
+    assert steps % 4 == 0
+    assert steps >= 16
+    told = estimated(
+        LARGE,
+        parallelism=layout,
+        count=2048,
+        micro_batch_size=size,
+        gradient_accumulation_steps=steps,
+        **run,
+    )
+    assert told["latency"]["step_s"]["value"] == bare["latency"]["step_s"]["value"]
+    # The range reaches over fewer, which leave stages idle for longer.
+    emptier = estimated(
+        LARGE,
+        parallelism=layout,
+        count=2048,
+        micro_batch_size=size,
+        gradient_accumulation_steps=4,
+        **run,
+    )
+    ranges = [one["latency"]["tokens_per_s"] for one in (bare, told, emptier)]
+    assert ranges[2]["value"] < ranges[1]["value"]
+    assert ranges[0]["low"] < ranges[1]["low"]
+    said = {w["code"] for w in bare["warnings"]} - {w["code"] for w in told["warnings"]}
+    assert "micro_batches_assumed" in said
+
+
+def test_larger_clusters_fill_a_pipeline_with_fewer(estimated):
+    """The batch of all ranks is much the same, so that each copy has a smaller share of it."""
+    run = {"framework": "megatron-lm", "sequence_length": 4096}
+    few, many = (
+        _of_a_step(
+            estimated(
+                LARGE, parallelism={"tensor": 8, "pipeline": 4, "data": n}, count=32 * n, **run
+            )
+        )[1]
+        for n in (8, 64)
+    )
+    assert few > many >= 4 * 4
+
+
+def test_fine_tuning_takes_one_micro_batch_where_nothing_waits_for_more(estimated):
+    run = {"framework": "megatron-lm", "sequence_length": 4096}
+    tuned = estimated(LARGE, parallelism={"tensor": 8, "data": 8}, count=64, method="lora", **run)
+    assert _of_a_step(tuned)[1] == 1
+    trained = estimated(LARGE, parallelism={"tensor": 8, "data": 8}, count=64, **run)
+    assert _of_a_step(trained)[1] > 1

@@ -33,24 +33,40 @@ def codes(answer: Any) -> dict[str, str]:
     return {warning["code"]: warning["message"] for warning in answer["warnings"]}
 
 
-def test_tensors_are_divided_within_fast_links_where_copies_do_not_fit(ask):
+def test_the_fastest_layout_is_taken_where_copies_do_not_fit(ask):
     asked = {"framework": "megatron-bridge", "sequence_length": 4096}
     found = ask(LARGE, 64, **asked)
     assert found["memory"]["fits"]
     assert 2 <= degrees(found)["tensor"] <= 8
-    assert degrees(found)["tensor"] * degrees(found)["data"] == 64
     assert "tensor" in codes(found)["layout_assumed"]
-    # Half of that does not fit unless layers are recomputed, else it would have been taken.
-    tensor = degrees(found)["tensor"] // 2
-    narrower = ask(
-        LARGE,
-        64,
-        {"tensor": tensor, "data": 64 // tensor},
-        activation_checkpointing="none",
-        micro_batch_size=1,
-        **asked,
-    )
-    assert not narrower["memory"]["fits"]
+    for layout in (
+        {"tensor": 8},
+        {"tensor": 8, "pipeline": 2},
+        {"tensor": 4, "pipeline": 8},
+        {"pipeline": 8},
+    ):
+        other = ask(LARGE, 64, layout, **asked)
+        if other["memory"]["fits"]:
+            assert other["latency"]["step_s"]["value"] > 0.0
+            rates = [one["latency"]["tokens_per_s"]["value"] for one in (other, found)]
+            assert rates[0] <= rates[1]
+
+
+def test_matrices_are_not_divided_further_than_anybody_does(ask):
+    # 72 accelerators share fast links.
+    wide = {"model": "meta-llama/Llama-3.1-405B", "accelerator": "nvidia-gb200-186gb"}
+    found = ask(wide, 64, framework="megatron-bridge", sequence_length=8192)
+    assert degrees(found)["tensor"] <= 8
+
+
+def test_whole_copies_that_would_recompute_everything_give_way_to_a_division(ask):
+    asked = {"framework": "megatron-bridge", "sequence_length": 8192}
+    model = {"model": "meta-llama/Llama-3.1-8B", "accelerator": H100}
+    found = ask(model, 8, **asked)
+    copies = ask(model, 8, {"data": 8}, **asked)
+    assert copies["deployment"]["training"]["activation_checkpointing"] == "full"
+    assert found["deployment"]["training"]["activation_checkpointing"] != "full"
+    assert degrees(found)["tensor"] == 2
 
 
 def test_an_assumed_layout_is_estimated_as_if_it_had_been_said(ask):
@@ -69,7 +85,7 @@ def test_experts_are_divided_before_tensors(ask):
 
 def test_layers_are_divided_where_micro_batches_fill_a_pipeline(ask):
     asked = {"framework": "megatron-lm", "sequence_length": 4096}
-    alone = ask(LARGEST, 512, **asked)
+    alone = ask(LARGEST, 512, gradient_accumulation_steps=1, **asked)
     assert not alone["memory"]["fits"]
     assert "layout_assumed" not in codes(alone)
     filled = ask(LARGEST, 512, gradient_accumulation_steps=64, **asked)
