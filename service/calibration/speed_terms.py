@@ -94,17 +94,19 @@ _SAMPLED_BYTES = {"vllm": 400.0}
 #: vLLM, 2025, before it made some of it cheaper). Others are not known to have such a limit.
 _TOLD_S = {"vllm@v1-0.8": 7e-5, "vllm@v1": 7e-5}
 
-#: What a server that shares the engine's process adds to a step: a third of all time, where what
-#: is scheduled takes 29 % (vLLM blog, 5 September 2024, of the releases before it) and 4 ms (RFC
-#: 6854). Later ones answer requests in another process.
-_SERVED_S = {"vllm@before-0.2.6": 4e-3, "vllm@before-0.6": 4e-3}
+#: What a server that shares the engine's process adds to a step: a third of all time with hundreds
+#: of sequences, where what is scheduled takes 29 % (vLLM blog, 5 September 2024, of the releases
+#: before it), much of which goes with their number; bubbles of 4 ms in all with some tens (RFC
+#: 6854); and no more than 3 ms where a few are answered, of 8.2 ms a token on two H100 that Ray
+#: joins (pull request 3466, 2024). Later ones answer requests in another process.
+_SERVED_S = {"vllm@before-0.2.6": 3e-3, "vllm@before-0.6": 3e-3}
 
 #: What a step waits until another rank has its inputs. Up to 0.5.0 Ray handed them over: Llama 2 7B
 #: on two A100 took 12.1 ms a token with it, and 8.5 without (pull request 3763 of vLLM, 2024).
-#: Later ones before 0.6 had a driver in the process of the first rank send them by several
-#: broadcasts, of which one less made steps of some 9 ms 4 to 5 % shorter (4844, 2024): those
-#: releases together lie between the two.
-_RANKS_S = {"vllm@before-0.2.6": 3.6e-3, "vllm@before-0.6": 2e-3}
+#: From 0.5.1 processes do by default, through shared memory (5230 and 5755, 2024), for which little
+#: is left of the 22 ms that a token of 70B took on eight (issue 7567, 2024). Releases from 0.2.6 on
+#: together lie between the two.
+_RANKS_S = {"vllm@before-0.2.6": 3.6e-3, "vllm@before-0.6": 1e-3}
 
 #: Layers that ``device_map`` divides run one after the other. Others leave little idle: llama.cpp
 #: got 1.58 times the speed of one card from two in Q4_0 with 16 parts of a prompt, and almost twice
