@@ -189,6 +189,7 @@ def _tokens(replica: Replica, state: SteadyState, mix: Mix, each: PromptTimes) -
         least_s=minimum(mix.base_s, mean_s),
         # No step has more prompts than there is room for.
         most_s=maximum(mix.base_s + mix.taken_s * mix.fitting_prompts, mean_s),
+        another_s=mix.decode.total_s,
     )
 
 
