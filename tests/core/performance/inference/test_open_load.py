@@ -259,3 +259,30 @@ def test_gamma_quantiles_are_those_of_known_distributions():
     assert gamma_quantile(1.0, 1.0, 2.3263478740408408) == pytest.approx(np.log(100.0), rel=0.02)
     assert gamma_quantile(100.0, 100.0, 0.0) == pytest.approx(99.67, rel=1e-3)
     assert gamma_quantile(3.0, 0.0, 2.0) == pytest.approx(3.0, rel=1e-6)
+
+
+def test_prompts_without_answers_wait_for_no_decoding():
+    """Embeddings: engines whose steps hold prompts or decoding have steps of prompts alone."""
+
+    def times(apart: float, rate: float) -> InferenceLatency:
+        asked = InferenceWorkload(625.0, 1.0, 1.0, requests_per_s=rate)
+        serving = ServingSettings(chunked_prefill_tokens=8192, prompts_apart=apart)
+        return inference_latency(deployment(), asked, serving, CALIBRATION, 1500.0)
+
+    limit = float(times(0.0, 1.0).saturation_per_s)
+    for share in (0.1, 0.5, 0.8, 0.9, 0.97):
+        mixed, apart = times(0.0, share * limit), times(1.0, share * limit)
+        assert apart.load.mean_ttft_s == pytest.approx(mixed.load.mean_ttft_s)
+    assert times(1.0, 1.0).saturation_per_s == pytest.approx(limit)
+
+
+def test_an_idle_replica_replays_graphs_for_the_one_sequence_that_it_has():
+    engine = replace(CALIBRATION.engine, replayed_accelerators=8.0, replayed_ratio=0.3)
+    made = replace(CALIBRATION, engine=engine)
+
+    def tpot_s(**load: float) -> float:
+        asked = InferenceWorkload(512.0, 64.0, 1.0, **load)
+        found = inference_latency(deployment(), asked, ServingSettings(), made, 8.0)
+        return float(found.tpot_s.value)
+
+    assert tpot_s(requests_per_s=1e-6) == pytest.approx(tpot_s(), rel=1e-3)
