@@ -74,7 +74,14 @@ class ClosedLoad(TimedLoad):
         return reaching(own, [Other(figure(self.differing), _DIFFERING_RATIO)])
 
 
-def closed_load(replica: Replica, slots: Number, requests: Number, prefill: StepTime) -> ClosedLoad:
+def closed_load(
+    replica: Replica,
+    slots: Number,
+    requests: Number,
+    prefill: StepTime,
+    *,
+    in_batches: bool = False,
+) -> ClosedLoad:
     """Latencies and rate of a replica that always has so many requests in flight.
 
     Parameters
@@ -88,12 +95,14 @@ def closed_load(replica: Replica, slots: Number, requests: Number, prefill: Step
         of the time [-].
     prefill
         A step of a prompt's chunk alone.
+    in_batches
+        Whether requests begin together whatever their lengths, as a script's do.
 
     References
     ----------
     Little, 1961, https://doi.org/10.1287/opre.9.3.383.
     """
-    told = not is_nothing(replica.requests.output_spread.square_ratio - 1.0)
+    told = in_batches or not is_nothing(replica.requests.output_spread.square_ratio - 1.0)
     return ClosedLoad(
         **_of_state(replica, slots, requests, prefill, dissolved=False),
         compute_differing=None if told else partial(_differing, replica, slots, requests, prefill),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from math import inf
 
 from service.core.deployment import (
+    WITHOUT_LIMIT,
     Deployment,
     InferenceWorkload,
     ServingSettings,
@@ -368,7 +369,10 @@ def inference_latency(
     if workload.arrivals == "at_once" and workload.requests_per_s is None:
         load = burst_load(replica, slots, workload.concurrency / replicas, prefill)
     elif workload.requests_per_s is None:
-        load = closed_load(replica, slots, workload.concurrency / replicas, prefill)
+        # An engine without a limit on sequences runs the batches that a script makes.
+        in_batches = everywhere(serving.max_running_sequences >= WITHOUT_LIMIT)
+        requests = workload.concurrency / replicas
+        load = closed_load(replica, slots, requests, prefill, in_batches=in_batches)
     else:
         load = open_load(filled, workload.requests_per_s / replicas)
     return InferenceLatency(deployment, workload, calibration, load, filled=filled)

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.deployment import NO_SPREAD, InferenceWorkload, LengthSpread, ServingSettings
+from service.core.deployment import (
+    NO_SPREAD,
+    WITHOUT_LIMIT,
+    InferenceWorkload,
+    LengthSpread,
+    ServingSettings,
+)
 from service.core.interval import from_log_sigma
 from service.core.performance.inference.latency import inference_latency
 from service.core.performance.inference.lengths import log_normal_spread
@@ -173,3 +179,11 @@ def test_a_range_is_that_of_steps_where_lengths_change_nothing():
     ):
         steps = from_log_sigma(1.0, found.log_sigma["prefill"])
         assert found.ttft_s.high / found.ttft_s.low == pytest.approx(steps.high / steps.low)
+
+
+def test_batches_of_a_script_begin_together_whatever_their_lengths():
+    workload = InferenceWorkload(512.0, 256.0, 64.0)
+    serving = ServingSettings(chunked_prefill_tokens=8192, max_running_sequences=WITHOUT_LIMIT)
+    found = inference_latency(deployment(), workload, serving, CALIBRATION, 512.0)
+    steps = from_log_sigma(1.0, found.log_sigma["prefill"])
+    assert found.ttft_s.high / found.ttft_s.low == pytest.approx(steps.high / steps.low)
