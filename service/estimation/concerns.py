@@ -19,6 +19,7 @@ _OF_SPEED = frozenset(
         "efficiency_not_measured",
         "host_link_unknown",
         "kind_of_run_not_measured",
+        "lengths_left_open",
         "no_peer_to_peer",
         "speed_left_open",
         "tensor_across_slow_links",

@@ -75,6 +75,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "latency_unknown": ("links", "media", "bytes"),
     "layout_assumed": ("parallelism", "deployment.parallelism"),
     "left_open": ("total_bytes", "fits", "training", "serving"),
+    "lengths_left_open": ("ttft_s", "latency", "workload.output_tokens", "workload"),
     "less_than_a_step": ("training.tokens", "tokens"),
     "list_prices": ("metrics", "choices"),
     "locality_unknown": ("compliance.locality", "locality"),

@@ -20,7 +20,6 @@ from service.core.estimate.inference import InferenceSetup, fitting_sequences, w
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.tiers import inference_tiers
 from service.core.performance.inference.goodput import TimeLimit
-from service.core.performance.inference.latency import replica_of
 from service.core.performance.inference.open_load import (
     OpenLoad,
     load_of_steps,
@@ -28,6 +27,7 @@ from service.core.performance.inference.open_load import (
 )
 from service.core.performance.inference.queueing import NORMAL_QUANTILES
 from service.core.performance.inference.replica import FullReplica
+from service.core.performance.inference.replicas import replica_of
 
 #: Prompts of a step that are tried, of those of full steps: from almost idle to almost full.
 _TRIED = np.array([1e-6, 0.02, 0.06, 0.12, 0.2, 0.3, 0.42, 0.55, 0.7, 0.83, 0.93, 0.98])

@@ -249,7 +249,9 @@ class RankSteps:
                 scheduling_s - work_s - interconnect_s - overhead_s - self.handed_s, 0.0
             )
         if not is_nothing(self.replaying_s):
-            overhead_s = overhead_s - self.replaying_s * (tokens <= 1.0)
+            # A mean between one and two is that of steps with one and of others.
+            alone = minimum(maximum(2.0 - tokens, 0.0), 1.0)
+            overhead_s = overhead_s - self.replaying_s * alone
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)

@@ -10,8 +10,8 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.charts.curves import roofline
 from service.core.explanation import EstimateWarning
 from service.core.interval import exact, from_log_sigma
-from service.core.performance.inference.latency import replica_of
 from service.core.performance.inference.replica import decode_load, prompt_load
+from service.core.performance.inference.replicas import replica_of
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.operators import Operator, step_operators
 from service.core.performance.steps import StepLoad

@@ -41,6 +41,7 @@ from service.estimation.inference.left_open import (
     LeftOpen,
     Otherwise,
     left_open_warnings,
+    length_warnings,
 )
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import ResolvedSpeculation
@@ -299,6 +300,7 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
         yield from tier_warnings(estimate.tiers)
     if estimate.tiers is None or not estimate.tiers.fits:
         yield from _memory_warnings(estimate.memory, waiting=plain(latency.waiting_requests) > 0.0)
+    yield from length_warnings(estimate)
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
         yield EstimateWarning(

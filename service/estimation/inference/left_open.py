@@ -29,6 +29,7 @@ from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.otherwise import NOT_RARE_RATIO, RARE_RATIO
+from service.core.performance.inference.closed_load import ClosedLoad
 from service.core.releases import older_in_use
 from service.estimation.calibrations import Calibration
 from service.estimation.formatting import duration
@@ -232,6 +233,23 @@ def left_open_warnings(estimate: InferenceEstimate, open_: LeftOpen) -> Iterator
         speeds = [(one, found) for one, found in timed if one.setting == setting]
         yield from _speed_told(setting, open_, estimate, speeds)
     yield from _memory_told(estimate.memory)
+
+
+def length_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:
+    """What to say where nobody tells whether answers differ in length and first tokens show it."""
+    load = estimate.latency.replica
+    if not isinstance(load, ClosedLoad) or load.differing is None:
+        return
+    alike, differing = plain(load.mean_ttft_s), plain(load.differing.mean_ttft_s)
+    if maximum(alike / differing, differing / alike) <= 1.0 + _SPEED_TOLD:
+        return
+    yield EstimateWarning(
+        "lengths_left_open",
+        "whether answers differ in length is not stated: if all are alike, requests that begin "
+        f"together end together, and the first token takes {duration(alike)}; if they differ, "
+        f"{duration(differing)}. Ranges cover both; state a mean and a p95 to narrow them",
+        about="workload.output_tokens",
+    )
 
 
 def _per_token_s(estimate: InferenceEstimate) -> Number:

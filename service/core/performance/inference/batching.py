@@ -56,7 +56,11 @@ class SteadyState:
 
 
 def closed_loop(
-    replica: Replica, running_sequences: Number, prefill: StepTime | None = None
+    replica: Replica,
+    running_sequences: Number,
+    prefill: StepTime | None = None,
+    *,
+    dissolved: bool = False,
 ) -> SteadyState:
     """Latencies and rate of a replica that always has the same number of requests in flight.
 
@@ -68,6 +72,8 @@ def closed_loop(
         Requests in flight [-].
     prefill
         Step of a prompt's chunk alone, if it is known already.
+    dissolved
+        Whether answers differ in length by so many steps that no groups last.
 
     Returns
     -------
@@ -87,7 +93,7 @@ def closed_loop(
     sequences = running_sequences / stages
     # Fewer sequences than stages do not meet at all.
     meeting = maximum(sequences, 1.0)
-    together, apart = companions(replica, meeting)
+    together, apart = companions(replica, meeting, dissolved=dissolved)
     # Who comes when other groups run meets a step under way; prompts that are apart begin as soon
     # as a place is free, which is when a step ends.
     busy = minimum(meeting / together - 1.0, 1.0) * (1.0 - replica.prompts_apart)
@@ -175,16 +181,22 @@ def _wave_prompts(replica: Replica, together: Number, apart: Number, sequences: 
     return kept * maximum(sequences - together, 0.0) / 2.0
 
 
-def companions(replica: Replica, sequences: Number) -> tuple[Number, Number]:
+def companions(
+    replica: Replica, sequences: Number, *, dissolved: bool = False
+) -> tuple[Number, Number]:
     """Prompts that a step of a closed loop takes together, and the share that come apart [-].
 
     Requests that begin in one step and are alike end in one step, and so do those that take their
     places: groups of as many as a step has room for. Where answers differ in length by many steps,
-    groups dissolve, and a step takes the places of those that chance lets end in the one before.
+    groups dissolve, and a step takes the places of those that chance lets end in the one before;
+    those of a single token all take one.
     """
     requests = replica.requests
     fitting = replica.encodable(replica.chunk_tokens / requests.new_input_tokens)
     group = maximum(minimum(sequences, fitting), 1.0)
+    if dissolved:
+        apart: Number = 1.0 * (requests.later_tokens > 0)
+        return group - (group - 1.0) * apart, apart
     spread_ratio = maximum(requests.output_spread.square_ratio - 1.0, 0.0) ** 0.5
     if is_nothing(spread_ratio):
         return group, 0.0

@@ -7,11 +7,17 @@ those of equal length come at equal distances, those of differing lengths nearly
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import field
 from functools import partial
+from typing import Any
 
 from service.core.elementwise import Number, exp, is_nothing, maximum, minimum
+from service.core.interval import Interval
+from service.core.lightweight import computed_once, lightweight
+from service.core.otherwise import Other, reaching
 from service.core.performance.inference.batching import SteadyState, closed_loop, companions
-from service.core.performance.inference.open_load import TimedLoad
+from service.core.performance.inference.open_load import ReplicaLoad, TimedLoad
 from service.core.performance.inference.percentiles import (
     Percentiles,
     TimesOfUsers,
@@ -39,9 +45,43 @@ from service.core.performance.steps import StepTime
 _RENEWED = 0.7
 #: Below this a count is none.
 _NONE = 1e-12
+#: How often requests of which one length is told differ in truth. Synthetic ones are alike, those
+#: of users and of data sets are not: nobody has counted, and both are common [-].
+_DIFFERING_RATIO = 0.5
 
 
-def closed_load(replica: Replica, slots: Number, requests: Number, prefill: StepTime) -> TimedLoad:
+@lightweight
+class ClosedLoad(TimedLoad):
+    """A replica with so many requests always in flight.
+
+    Requests whose answers are alike and begin together end together, and their prompts wait for
+    each other time and again. Where one length alone is told of answers, ``compute_differing``
+    gives the load should they differ; None where lengths are told.
+    """
+
+    compute_differing: Callable[[], TimedLoad] | None = field(default=None, compare=False)
+
+    @computed_once
+    def differing(self) -> TimedLoad | None:
+        """The load should answers differ where nobody says; None where that is told."""
+        return None if self.compute_differing is None else self.compute_differing()
+
+    def over_lengths(self, figure: Callable[[ReplicaLoad], Interval]) -> Interval:
+        """A figure of the load, over what it is should answers differ where nobody says."""
+        own = figure(self)
+        if self.differing is None:
+            return own
+        return reaching(own, [Other(figure(self.differing), _DIFFERING_RATIO)])
+
+
+def closed_load(
+    replica: Replica,
+    slots: Number,
+    requests: Number,
+    prefill: StepTime,
+    *,
+    in_batches: bool = False,
+) -> ClosedLoad:
     """Latencies and rate of a replica that always has so many requests in flight.
 
     Parameters
@@ -55,28 +95,46 @@ def closed_load(replica: Replica, slots: Number, requests: Number, prefill: Step
         of the time [-].
     prefill
         A step of a prompt's chunk alone.
+    in_batches
+        Whether requests begin together whatever their lengths, as a script's do.
 
     References
     ----------
     Little, 1961, https://doi.org/10.1287/opre.9.3.383.
     """
+    told = in_batches or not is_nothing(replica.requests.output_spread.square_ratio - 1.0)
+    return ClosedLoad(
+        **_of_state(replica, slots, requests, prefill, dissolved=False),
+        compute_differing=None if told else partial(_differing, replica, slots, requests, prefill),
+    )
+
+
+def _differing(replica: Replica, slots: Number, requests: Number, prefill: StepTime) -> TimedLoad:
+    """The load should answers differ in length."""
+    return TimedLoad(**_of_state(replica, slots, requests, prefill, dissolved=True))
+
+
+def _of_state(
+    replica: Replica, slots: Number, requests: Number, prefill: StepTime, *, dissolved: bool
+) -> dict[str, Any]:
+    """What is known of a load of which groups last, or are ``dissolved``."""
     running = maximum(minimum(requests, slots), 1.0)
-    state = closed_loop(replica, running, prefill)
+    state = closed_loop(replica, running, prefill, dissolved=dissolved)
     # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
     waiting = maximum(requests - running, 0.0)
     wait_s = waiting / state.requests_per_s
     # Fewer users than replicas leave some replicas without work part of the time.
     busy = minimum(requests, 1.0)
-    return TimedLoad(
-        state=state,
-        running_sequences=running,
-        waiting_requests=waiting,
-        busy_ratio=busy,
-        requests_per_s=state.requests_per_s * busy,
-        mean_ttft_s=state.ttft_s + wait_s,
-        ttft_parts_s={**state.ttft_parts_s, "free_slot": wait_s},
-        times=partial(_percentiles, replica, state, running, waiting),
-    )
+    return {
+        "state": state,
+        "running_sequences": running,
+        "waiting_requests": waiting,
+        "busy_ratio": busy,
+        "requests_per_s": state.requests_per_s * busy,
+        "mean_ttft_s": state.ttft_s + wait_s,
+        "ttft_parts_s": {**state.ttft_parts_s, "free_slot": wait_s},
+        "times": partial(_percentiles, replica, state, running, waiting),
+    }
 
 
 def _percentiles(
@@ -140,6 +198,7 @@ def _tokens(replica: Replica, state: SteadyState, mix: Mix, each: PromptTimes) -
         least_s=minimum(mix.base_s, mean_s),
         # No step has more prompts than there is room for.
         most_s=maximum(mix.base_s + mix.taken_s * mix.fitting_prompts, mean_s),
+        another_s=mix.decode.total_s,
     )
 
 

@@ -6,42 +6,45 @@ TPOT = (E2E − TTFT) / (output tokens − 1); E2E = TTFT + (output tokens − 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 
 from service.core.deployment import (
+    WITHOUT_LIMIT,
     Deployment,
     InferenceWorkload,
     ServingSettings,
     most_requests,
 )
-from service.core.elementwise import Number, Truth, everywhere, maximum, minimum, scaled, where
+from service.core.elementwise import Number, Truth, everywhere, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
 from service.core.lightweight import computed_once, lightweight
 from service.core.otherwise import Other, reaching
-from service.core.performance.beams import with_beams
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState
 from service.core.performance.inference.burst import Burst, burst_load
-from service.core.performance.inference.closed_load import closed_load
+from service.core.performance.inference.closed_load import ClosedLoad, closed_load
 from service.core.performance.inference.disaggregation import (
     Pools,
     pooled_closed_load,
     pooled_open_load,
 )
 from service.core.performance.inference.load_ends import LoadEnds, without_end
-from service.core.performance.inference.open_load import OpenLoad, TimedLoad, open_load
+from service.core.performance.inference.open_load import (
+    OpenLoad,
+    ReplicaLoad,
+    TimedLoad,
+    open_load,
+)
 from service.core.performance.inference.phases import Phase, phase
 from service.core.performance.inference.pools import disaggregated_pools
-from service.core.performance.inference.replica import FullReplica, Mix, Replica, Requests
+from service.core.performance.inference.replica import FullReplica, Mix, Replica
+from service.core.performance.inference.replicas import new_input_tokens, replica_of
 from service.core.performance.inference.shares import log_sigmas
-from service.core.performance.inference.speculation import Drafting
 from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
-from service.core.performance.step import rank_steps, step_time
-from service.core.performance.steps import StepLoad, StepTime
+from service.core.performance.steps import StepTime
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
-from service.core.performance.work import rank_work
 
 
 @lightweight
@@ -205,7 +208,7 @@ class InferenceLatency:
         log_sigma = self.log_sigma["prefill"]
         if self.ends is not None:
             return self.ends.ttft_s(log_sigma)
-        return from_log_sigma(self.replica.mean_ttft_s, log_sigma)
+        return self._over_lengths(lambda load: from_log_sigma(load.mean_ttft_s, log_sigma))
 
     @computed_once
     def _mean_ttft_s(self) -> Interval:
@@ -222,7 +225,7 @@ class InferenceLatency:
         log_sigma = self.log_sigma["decode"]
         if self.ends is not None:
             return self.ends.tpot_s(log_sigma)
-        return from_log_sigma(self.state.tpot_s, log_sigma)
+        return self._over_lengths(lambda load: from_log_sigma(load.state.tpot_s, log_sigma))
 
     @computed_once
     def tpot_s(self) -> Interval:
@@ -231,7 +234,20 @@ class InferenceLatency:
 
     @computed_once
     def _own_e2e_s(self) -> Interval:
+        if self.ends is None:
+            return self._over_lengths(self._whole_s)
         return independent_sum((self._own_ttft_s, scale(self._own_tpot_s, self.later_tokens)))
+
+    def _whole_s(self, load: ReplicaLoad) -> Interval:
+        """Time of a whole request, were what is in flight known [s]."""
+        ttft_s = from_log_sigma(load.mean_ttft_s, self.log_sigma["prefill"])
+        tpot_s = from_log_sigma(load.state.tpot_s, self.log_sigma["decode"])
+        return independent_sum((ttft_s, scale(tpot_s, self.later_tokens)))
+
+    def _over_lengths(self, figure: Callable[[ReplicaLoad], Interval]) -> Interval:
+        """A figure over what it is should lengths differ, where nobody says whether they do."""
+        load = self.replica
+        return load.over_lengths(figure) if isinstance(load, ClosedLoad) else figure(load)
 
     @computed_once
     def e2e_s(self) -> Interval:
@@ -241,9 +257,7 @@ class InferenceLatency:
     @property
     def e2e_spread_ratio(self) -> Number:
         """Upper end of the time of a whole request over it, were what is in flight known [-]."""
-        ttft_s = from_log_sigma(self.replica.mean_ttft_s, self.log_sigma["prefill"])
-        tpot_s = from_log_sigma(self.state.tpot_s, self.log_sigma["decode"])
-        whole = independent_sum((ttft_s, scale(tpot_s, self.later_tokens)))
+        whole = self._whole_s(self.replica)
         return whole.high / whole.value
 
     @computed_once
@@ -259,8 +273,10 @@ class InferenceLatency:
     @computed_once
     def own_requests_per_s(self) -> Interval:
         """Requests that end, over all replicas, by this choice alone [1/s]."""
-        rate = self.replica.requests_per_s * self.replicas
-        return from_log_sigma(rate, self.log_sigma["throughput"])
+        log_sigma = self.log_sigma["throughput"]
+        return self._over_lengths(
+            lambda load: from_log_sigma(load.requests_per_s * self.replicas, log_sigma)
+        )
 
     @computed_once
     def requests_per_s(self) -> Interval:
@@ -353,71 +369,13 @@ def inference_latency(
     if workload.arrivals == "at_once" and workload.requests_per_s is None:
         load = burst_load(replica, slots, workload.concurrency / replicas, prefill)
     elif workload.requests_per_s is None:
-        load = closed_load(replica, slots, workload.concurrency / replicas, prefill)
+        # An engine without a limit on sequences runs the batches that a script makes.
+        in_batches = everywhere(serving.max_running_sequences >= WITHOUT_LIMIT)
+        requests = workload.concurrency / replicas
+        load = closed_load(replica, slots, requests, prefill, in_batches=in_batches)
     else:
         load = open_load(filled, workload.requests_per_s / replicas)
     return InferenceLatency(deployment, workload, calibration, load, filled=filled)
-
-
-def new_input_tokens(workload: InferenceWorkload) -> Number:
-    """Prompt tokens that are computed: at least the last, whatever a cache holds [token].
-
-    Those of all beams, where each computes its prompt.
-    """
-    each = maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0)
-    return scaled(each, workload.beams.prompt_copies)
-
-
-def replica_of(
-    deployment: Deployment,
-    workload: InferenceWorkload,
-    serving: ServingSettings,
-    calibration: PerformanceCalibration,
-) -> Replica:
-    """A replica of a deployment with the requests that it runs."""
-    parallelism, encoded_tokens = deployment.parallelism, workload.encoded_tokens
-    work = rank_work(deployment.architecture, deployment.precision, parallelism).attending_sparsely(
-        serving.attention_density_ratio
-    )
-    encoder: StepTime | None = None
-    image, encodes = workload.image, work.encoder
-    read = StepLoad(encoded_tokens, 1.0, encoded_tokens / 2.0, 0.0, 0.0)
-    if image is not None:
-        encodes, encoded_tokens = work.images, workload.images * image.tokens
-        parts, patches = workload.images * image.parts, workload.images * image.patches
-        read = StepLoad(patches, parts, image.patches / image.parts / 2.0, 0.0, 0.0)
-    elif work.audio is not None and workload.audio_tokens:
-        encodes, encoded_tokens = work.audio, workload.audio_tokens
-        read = StepLoad(workload.audio_positions, 1.0, workload.audio_positions / 2.0, 0.0, 0.0)
-    if encodes is not None:
-        encoder = step_time(
-            *(encodes, read, deployment.accelerator, parallelism, calibration),
-            serving.flash_attention,
-        )
-    attending = with_beams(work.attending_to(encoded_tokens), workload)
-    return Replica(
-        steps=rank_steps(
-            *(attending, deployment.accelerator, parallelism, calibration),
-            *(serving.flash_attention, serving.enforce_eager),
-            # Users come at a rate, and read along; a number in flight may be a script's.
-            streaming=workload.requests_per_s is not None,
-        ),
-        parallelism=parallelism,
-        calibration=calibration,
-        requests=Requests(
-            new_input_tokens=new_input_tokens(workload),
-            context_tokens=workload.input_tokens,
-            output_tokens=workload.output_tokens,
-            encoded_tokens=encoded_tokens,
-            input_spread=workload.input_spread,
-            output_spread=workload.output_spread,
-            beams=workload.beams,
-        ),
-        chunk_tokens=serving.chunked_prefill_tokens,
-        drafting=_drafting(deployment, serving, calibration),
-        prompts_apart=serving.prompts_apart,
-        encoder=encoder,
-    )
 
 
 def _disaggregated(
@@ -435,22 +393,6 @@ def _disaggregated(
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
     return InferenceLatency(deployment, workload, replica.calibration, load, pools=pools)
-
-
-def _drafting(
-    deployment: Deployment, serving: ServingSettings, calibration: PerformanceCalibration
-) -> Drafting | None:
-    speculation, parallelism = serving.speculation, deployment.parallelism
-    if speculation is None:
-        return None
-    steps = None
-    if speculation.architecture is not None and speculation.precision is not None:
-        work = rank_work(speculation.architecture, speculation.precision, parallelism)
-        steps = rank_steps(
-            *(work, deployment.accelerator, parallelism, calibration),
-            *(serving.flash_attention, serving.enforce_eager),
-        )
-    return Drafting(steps, speculation.draft_tokens, speculation.acceptance_ratio)
 
 
 def _usage(

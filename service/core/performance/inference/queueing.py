@@ -10,7 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi
 
-from service.core.elementwise import Number, exp, log, maximum, minimum, sqrt, where
+from service.core.elementwise import (
+    Number,
+    everywhere,
+    exp,
+    log,
+    maximum,
+    minimum,
+    sqrt,
+    where,
+)
 
 #: Utilisation above which waits are those of this utilisation: they have no bound.
 HIGHEST_UTILISATION = 0.9999
@@ -20,6 +29,8 @@ NORMAL_QUANTILES = {"p50": 0.0, "p95": 1.6448536269514722, "p99": 2.326347874040
 SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 #: Below this a variance or a probability is none.
 _NONE = 1e-12
+#: Slots below which those that are taken are counted one by one.
+_FEW = 8
 #: Standard deviations beyond which a tail is none.
 _FAR = 8.0
 
@@ -118,6 +129,8 @@ def slot_queue(
     free = 1.0 - minimum(utilisation, HIGHEST_UTILISATION)
     full = density / free
     waiting = full / (normal_share(z) + full)
+    if not everywhere(slots >= _FEW):
+        waiting = _few_waiting(in_flight, variance, slots, free, waiting)
     exponential_s = 1.0 / (saturation_per_s * free)
     alike = free * maximum(slots - 1.0, 0.0) * (sqrt(4.0 + 5.0 * slots) - 2.0)
     alike = alike / (16.0 * slots * maximum(utilisation, _NONE))
@@ -125,6 +138,31 @@ def slot_queue(
     varied = output_square_ratio - 1.0
     factor = (1.0 + minimum(alike, 1.0) + varied) / 2.0
     return Queue(waiting, exponential_s * factor)
+
+
+def _few_waiting(
+    in_flight: Number, variance: Number, slots: Number, free: Number, many: Number
+) -> Number:
+    """Share that waits for one of few slots; from :data:`_FEW` on that for ``many`` [-].
+
+    Counts are added up one by one, between whole numbers of slots in proportion.
+
+    References
+    ----------
+    Kleinrock, Queueing Systems I, 1975, section 3.5 (Erlang C: a single server is waited for by as
+    many as it is busy for); counts are negative binomial where steps grow with them.
+    """
+    grows = 1.0 - in_flight / maximum(variance, _NONE)
+    first = in_flight * (1.0 - grows)
+    below: Number = 0.0
+    term: Number = 1.0
+    found = many * minimum(maximum(slots - (_FEW - 1.0), 0.0), 1.0)
+    for count in range(1, _FEW):
+        below = below + term
+        term = term * (first + (count - 1.0) * grows) / count
+        near = 1.0 - maximum(slots - count, count - slots)
+        found = found + maximum(near, 0.0) * term / maximum(term + free * below, _NONE)
+    return found
 
 
 def gamma_quantile(mean: Number, variance: Number, z: Number) -> Number:

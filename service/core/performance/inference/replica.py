@@ -161,13 +161,15 @@ class Replica:
     def prompts_by_budget(self) -> Number:
         """Prompts that a step takes at most in the long run: all tokens go through steps [-].
 
-        Those that are apart have as many steps of their own as they need between two of decoding.
+        Those that are apart have as many steps of their own as they need between two of decoding;
+        where nothing is decoded, all steps are theirs.
         """
         requests = self.requests
         most = self.encodable(
             self.chunk_tokens / (requests.new_input_tokens + requests.decoded_tokens)
         )
-        return scaled(most, 1.0 + self.prompts_apart * _UNBOUNDED)
+        decodes = 1.0 * (requests.later_tokens > 0)
+        return scaled(most, 1.0 + self.prompts_apart * decodes * _UNBOUNDED)
 
     def encodable(self, prompts: Number) -> Number:
         """So many prompts, or as many as an encoder has room for in a step [-].
@@ -271,7 +273,7 @@ class Replica:
         """A decode step and one with prompts, drafts and own measurements included."""
         decode, mixed = self.step(alone), self.step(mixed_load)
         if not isinstance(self.prompts_apart, float) or self.prompts_apart:
-            mixed = mixed.followed_by(decode, self.prompts_apart)
+            mixed = mixed.followed_by(decode, self.prompts_apart * (self.requests.later_tokens > 0))
         corrections = self.calibration.corrections
         if corrections is not NO_CORRECTIONS:
             slower = corrections.decode.ratio

@@ -33,7 +33,8 @@ class TokenTimes:
     Steps are longer by ``crowd_s`` on average for the sequences that decode, which varies by
     ``crowd_variance`` [s²]; by ``burst_s`` for prompts, which varies by ``burst_variance`` and of
     which only ``met_ratio`` of requests meet any. No request's steps take less than ``least_s`` or
-    more than ``most_s`` on average.
+    more than ``most_s`` on average. Where answers have a single token, ``another_s`` is what
+    another would take.
     """
 
     mean_s: Number
@@ -44,6 +45,7 @@ class TokenTimes:
     burst_variance: Number
     least_s: Number
     most_s: Number
+    another_s: Number
 
     @property
     def variance(self) -> Number:
@@ -132,6 +134,7 @@ def token_times(
         burst_variance=bursts * averaged,
         least_s=least_s,
         most_s=maximum(mean_s, base_s + crowded_s(replica, mix, more)),
+        another_s=mix.decode.total_s,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.core.elementwise import Number, maximum
+from service.core.elementwise import Number, maximum, where
 from service.core.performance.inference.percentiles import (
     Percentiles,
     TimesOfUsers,
@@ -58,6 +58,7 @@ def times_of_users(requests: Requests, first: FirstTokens, tokens: TokenTimes) -
             # What is nearly nothing may round either way.
             first_s, each_s = maximum(first_s, ttft[below]), maximum(each_s, tpot[below])
             whole_s = maximum(whole_s, e2e[below])
-        ttft[name], tpot[name], e2e[name] = first_s, each_s, whole_s
+        ttft[name], e2e[name] = first_s, whole_s
+        tpot[name] = where(later > 0, each_s, tokens.another_s)
         below = name
     return TimesOfUsers(Percentiles(**ttft), Percentiles(**tpot), Percentiles(**e2e))

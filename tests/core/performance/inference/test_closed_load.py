@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.deployment import NO_SPREAD, InferenceWorkload, ServingSettings
+from service.core.deployment import (
+    NO_SPREAD,
+    WITHOUT_LIMIT,
+    InferenceWorkload,
+    LengthSpread,
+    ServingSettings,
+)
+from service.core.interval import from_log_sigma
 from service.core.performance.inference.latency import inference_latency
 from service.core.performance.inference.lengths import log_normal_spread
 from service.core.performance.inference.load_ends import percentile_s
@@ -143,3 +150,40 @@ def test_prompts_of_a_wave_are_computed_before_any_of_its_tokens():
     assert of_all(waves, "ttft_s")[2] > 1.5 * of_all(waves, "ttft_s")[0]
     assert of_all(waves, "tpot_s")[2] > of_all(waves, "tpot_s")[0]
     assert of_all(waves, "e2e_s")[2] == pytest.approx(of_all(waves, "e2e_s")[0])
+
+
+def in_flight(count, spread=NO_SPREAD, *, apart=0.0, outputs=256.0):
+    workload = InferenceWorkload(512.0, outputs, count, output_spread=spread)
+    serving = ServingSettings(chunked_prefill_tokens=8192, prompts_apart=apart)
+    return inference_latency(deployment(), workload, serving, CALIBRATION, 512.0)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.0])
+def test_ranges_hold_the_first_tokens_of_answers_that_differ_where_one_length_is_told(apart):
+    """Alike requests wait for each other's prompts time and again; others come one by one."""
+    told = in_flight(64.0, LengthSpread(1.3, 0.9, 1.8, 2.6), apart=apart)
+    alone = in_flight(64.0, apart=apart)
+    assert alone.ttft_s.value > 2.0 * told.ttft_s.value
+    assert alone.ttft_s.low < told.ttft_s.value < alone.ttft_s.high
+    # Rates and later tokens depend on it less, and are covered too.
+    for figure in ("tpot_s", "e2e_s", "requests_per_s"):
+        found = getattr(alone, figure)
+        assert found.low < getattr(told, figure).value < found.high
+
+
+def test_a_range_is_that_of_steps_where_lengths_change_nothing():
+    for found in (
+        in_flight(1.0),
+        in_flight(64.0, LengthSpread(1.3, 0.9, 1.8, 2.6)),
+        in_flight(64.0, outputs=1.0),
+    ):
+        steps = from_log_sigma(1.0, found.log_sigma["prefill"])
+        assert found.ttft_s.high / found.ttft_s.low == pytest.approx(steps.high / steps.low)
+
+
+def test_batches_of_a_script_begin_together_whatever_their_lengths():
+    workload = InferenceWorkload(512.0, 256.0, 64.0)
+    serving = ServingSettings(chunked_prefill_tokens=8192, max_running_sequences=WITHOUT_LIMIT)
+    found = inference_latency(deployment(), workload, serving, CALIBRATION, 512.0)
+    steps = from_log_sigma(1.0, found.log_sigma["prefill"])
+    assert found.ttft_s.high / found.ttft_s.low == pytest.approx(steps.high / steps.low)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from math import inf
+from math import factorial, inf
 
 import numpy as np
 import pytest
@@ -118,6 +118,15 @@ def test_the_time_to_the_first_token_is_continuous_in_the_prompt(tokens, rate, p
     assert before * (1 - 1e-9) <= after <= before * (1.0 + 8.0 / tokens) + 1e-4
 
 
+@pytest.mark.parametrize("utilisation", [0.1, 0.9])
+def test_a_single_token_has_one_time_for_another_told_alike(utilisation):
+    # Embeddings and scores: no token follows, so that none is delayed by anything.
+    rate = utilisation * saturation(outputs=1.0)
+    found = latency(rate, outputs=1.0)
+    told = found.load.tpot_s
+    assert told.p50 == told.p95 == told.p99 == found.tpot_s.value
+
+
 def test_no_jump_where_a_prompt_needs_a_second_chunk():
     lengths = np.array([8191.0, 8192.0, 8193.0, 8200.0])
     for rate in (None, 0.5):
@@ -212,8 +221,68 @@ def test_waits_for_slots_are_near_those_of_many_servers():
     assert slot_queue(18.0, 18.0, 400.0, 20.0, 0.9, 1.0).mean_wait_s == 0.0
 
 
+def erlang_c(servers: int, offered: float) -> float:
+    """Share of Poisson arrivals that wait for one of so many servers of exponential service."""
+    free, full = 1.0 - offered / servers, offered**servers / factorial(servers)
+    below = sum(offered**count / factorial(count) for count in range(servers))
+    return full / free / (below + full / free)
+
+
+@pytest.mark.parametrize("utilisation", [0.01, 0.3, 0.95])
+@pytest.mark.parametrize("slots", [1, 2, 4, 7, 8, 12])
+def test_as_many_wait_for_few_slots_as_by_erlang(slots, utilisation):
+    offered = slots * utilisation
+    found = slot_queue(offered, offered, float(slots), 1.0, utilisation, 2.0)
+    assert found.waiting_ratio == pytest.approx(
+        erlang_c(slots, offered), rel=0.001 if slots < 8 else 0.35, abs=0.004
+    )
+
+
+def test_a_single_slot_is_waited_for_by_as_many_as_it_is_busy_for():
+    # An idle llama.cpp with one slot: whoever comes while it answers waits for half of an answer.
+    rate = 0.1 * saturation(slots=1.0)
+    found = latency(rate, slots=1.0)
+    answer_s = found.state.unloaded_ttft_s + 255.0 * float(found.state.tpot_s)
+    assert found.ttft_parts_s["slot_queue"] == pytest.approx(0.1 * answer_s / 2.0 / 0.9, rel=0.15)
+    assert found.load.ttft_s.p50 < 0.1 * answer_s < found.load.ttft_s.p99
+
+
+def test_waits_change_little_from_few_slots_to_many():
+    slots = np.linspace(6.0, 10.0, 81)
+    waiting = slot_queue(5.0, 5.5, slots, 1.0, 5.0 / slots, 1.0).waiting_ratio
+    assert (np.diff(waiting) < 0.0).all()
+    assert (np.diff(waiting) > -0.03).all()
+
+
 def test_gamma_quantiles_are_those_of_known_distributions():
     # Exponential: −ln(1 − q).
     assert gamma_quantile(1.0, 1.0, 2.3263478740408408) == pytest.approx(np.log(100.0), rel=0.02)
     assert gamma_quantile(100.0, 100.0, 0.0) == pytest.approx(99.67, rel=1e-3)
     assert gamma_quantile(3.0, 0.0, 2.0) == pytest.approx(3.0, rel=1e-6)
+
+
+def test_prompts_without_answers_wait_for_no_decoding():
+    """Embeddings: engines whose steps hold prompts or decoding have steps of prompts alone."""
+
+    def times(apart: float, rate: float) -> InferenceLatency:
+        asked = InferenceWorkload(625.0, 1.0, 1.0, requests_per_s=rate)
+        serving = ServingSettings(chunked_prefill_tokens=8192, prompts_apart=apart)
+        return inference_latency(deployment(), asked, serving, CALIBRATION, 1500.0)
+
+    limit = float(times(0.0, 1.0).saturation_per_s)
+    for share in (0.1, 0.5, 0.8, 0.9, 0.97):
+        mixed, apart = times(0.0, share * limit), times(1.0, share * limit)
+        assert apart.load.mean_ttft_s == pytest.approx(mixed.load.mean_ttft_s)
+    assert times(1.0, 1.0).saturation_per_s == pytest.approx(limit)
+
+
+def test_an_idle_replica_replays_graphs_for_the_one_sequence_that_it_has():
+    engine = replace(CALIBRATION.engine, replayed_accelerators=8.0, replayed_ratio=0.3)
+    made = replace(CALIBRATION, engine=engine)
+
+    def tpot_s(**load: float) -> float:
+        asked = InferenceWorkload(512.0, 64.0, 1.0, **load)
+        found = inference_latency(deployment(), asked, ServingSettings(), made, 8.0)
+        return float(found.tpot_s.value)
+
+    assert tpot_s(requests_per_s=1e-6) == pytest.approx(tpot_s(), rel=1e-3)
