@@ -46,10 +46,10 @@ from service.core.performance.native_kernels import (
 )
 from service.core.performance.release_kernels import (
     batched_experts,
+    head_reads,
     is_weight_only,
     loaded_reads,
     prompt_layer_kernel_count,
-    rereads_heads,
     stepwise_states,
     unrouted_below_bits,
     widened_from_rows,
@@ -206,8 +206,8 @@ def _calibration(
     # An engine without figures of its own has the kernels of those whose figures it takes.
     like = kernels_release("speed/engines", release, keys, snapshot)
     figures["widened_from_rows"] = exact(widened_from_rows(like, family, backend))
-    rereads, by_sequence = rereads_heads(like, family)
-    figures |= {"rereads_heads": exact(rereads), "rereads_by_sequence": exact(by_sequence)}
+    reads_power, by_sequence = head_reads(like, family)
+    figures |= {"head_reads_power": exact(reads_power), "rereads_by_sequence": exact(by_sequence)}
     loaded_bits, loading_lane_count = loaded_reads(like, family)
     figures |= {"loaded_bits": exact(loaded_bits), "loading_lane_count": exact(loading_lane_count)}
     figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(like, family, backend))
