@@ -339,3 +339,20 @@ def test_a_bit_less_a_weight_is_decoded_faster(packaged_snapshot):
         for bits in (3.0, 4.0, 5.0, 6.0, 8.0)
     ]
     assert times == sorted(times)
+
+
+def test_a_front_end_of_two_engines_reads_the_files_of_both_where_both_run(packaged_snapshot):
+    def warned(accelerator):
+        asked_for = LatencyInferenceRequest(
+            model="meta-llama/Llama-3.1-8B",
+            accelerator=accelerator,
+            precision={"weights": "mlx-4bit"},
+            serving={"engine": "lm-studio"},
+        )
+        return {
+            one["code"]
+            for one in inference_latency_answer(asked_for, packaged_snapshot)["warnings"]
+        }
+
+    assert "engine_lacks_format" not in warned("apple-m4-max-128gb")
+    assert "engine_lacks_format" in warned("nvidia-rtx-4090-24gb")
