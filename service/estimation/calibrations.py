@@ -10,6 +10,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.engines import figures_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.backends import driven_alike
 from service.core.deployment import Accelerator
 from service.core.engine_defaults import UsageContext
 from service.core.engines import (
@@ -86,8 +87,6 @@ from service.estimation.wording import named_software
 
 _FALLBACK = "default"
 _UNKNOWN_FAMILY = "unknown"
-#: What ids of families of processors begin with.
-_PROCESSORS = "cpu-"
 _HARDWARE = "speed/hardware"
 #: Parts of which it is told where a level was not measured.
 _TOLD = (_HARDWARE, "speed/kernels", "speed/engines", "speed/backends")
@@ -165,6 +164,14 @@ def processors_calibration(snapshot: CatalogSnapshot, release: str) -> Performan
     """What processors of an accelerator server's host reach of their datasheets with a release."""
     found = _calibration(snapshot, release, "cpu-x86", "", "", "", 1.0, None, "server")
     return found.performance
+
+
+def _is_undriven(family: str, snapshot: CatalogSnapshot) -> bool:
+    """Whether nobody measured hardware that the interface of a family's maker drives."""
+    alike = driven_alike(family)
+    if alike is None:
+        return False
+    return not any(id_.startswith(f"{_HARDWARE}/{alike}") for id_ in snapshot.calibrations)
 
 
 @derived(most=512)
@@ -255,7 +262,7 @@ def _calibration(
             measured=not warnings,
             widening=NO_WIDENING
             if pairs
-            else widening(wider.figures, missing, family.startswith(_PROCESSORS)),
+            else widening(wider.figures, missing, _is_undriven(family, snapshot)),
         ),
         infrastructure=around,
         runtime=runtime,
