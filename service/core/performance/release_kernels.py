@@ -74,6 +74,14 @@ WHOLE_DEQUANTISATIONS = (
         interface="hip",
     ),
     WholeDequantisation(
+        frozenset({"llama.cpp@2024", "llama.cpp@2025", "llama.cpp@2026"}),
+        ("intel-xe",),
+        9.0,
+        "llama.cpp, ggml-sycl.cpp, 2024-2026: MMVQ_MAX_BATCH_SIZE of 8 rows, above which "
+        "ggml_sycl_supports_mmq leaves products to oneDNN in 16 bit",
+        interface="sycl",
+    ),
+    WholeDequantisation(
         frozenset({"exllama@v1", "transformers"}),
         ("nvidia-", "amd-"),
         8.0,
