@@ -63,8 +63,8 @@ LOOPED_EXPERTS = (
         frozenset({"llama.cpp@2024", "llama.cpp@2025", "llama.cpp@2026"}),
         ("intel-xe",),
         ("sycl",),
-        "llama.cpp, ggml_sycl_mul_mat_id, 2024-2026: rows of an expert are gathered, multiplied and "
-        "scattered one expert after the other",
+        "llama.cpp, ggml_sycl_mul_mat_id, 2024-2026: rows of an expert are gathered, multiplied "
+        "and scattered one expert after the other",
     ),
 )
 
