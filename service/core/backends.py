@@ -36,6 +36,7 @@ _OF_MAKERS: Mapping[str, str] = MappingProxyType(
         "apple-": "metal",
         "intel-xe": "sycl",
         "huawei-": "cann",
+        "qualcomm-": "opencl",
         "cpu-": "cpu",
     }
 )
@@ -81,6 +82,11 @@ def also_usual_backends(
 def interface_of(backend: str) -> str:
     """The interface that a backend is a variant of, or itself."""
     return backend.partition("-")[0]
+
+
+def driven_alike(family: str) -> str | None:
+    """What ids of families begin with that a maker's interface drives alike; None if none does."""
+    return next((one for one in _OF_MAKERS if family.startswith(one)), None)
 
 
 def is_of_maker(backend: str, family: str) -> bool:

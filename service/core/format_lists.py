@@ -7,7 +7,7 @@ from dataclasses import dataclass
 #: Number formats that say how wide weights are, but not how they are packed.
 WIDTHS = frozenset({"int4", "int8"})
 #: Beginnings of formats that engines read only where they say so.
-_PARTICULAR = ("exl2-", "exl3-", "mlx-")
+_PARTICULAR = ("exl2-", "exl3-", "mlx-", "awq-int4-gemv")
 
 
 def is_particular(format_id: str) -> bool:

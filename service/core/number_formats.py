@@ -59,7 +59,8 @@ class NumberFormat:
     ``super_blocks`` have scales of scales, which take more operations to unpack; and kernels of one
     with ``padded_experts`` want them padded; checkpoints in one that ``repeats_table`` store a
     shared embedding table twice. Matrices whose rows blocks of 256 elements do not divide are
-    stored as its ``ragged`` form says, if it has one.
+    stored as its ``ragged`` form says, if it has one. Kernels of formats with ``row_operations``
+    multiply row by row on lanes of 32 bit, in so many operations a weight.
     """
 
     id: str
@@ -78,6 +79,7 @@ class NumberFormat:
     super_blocks: bool = False
     ragged: NumberFormat | None = None
     scale_bits: float = 0.0
+    row_operations: float = 0.0
 
     @property
     def listed_id(self) -> str:
@@ -174,6 +176,12 @@ _MLX = (
 _GGUF_MIX = "ggml-org/llama.cpp src/llama-quant.cpp tensor type choices, 2026; block sizes: ggml"
 
 
+#: Operations of a lane for a weight and row in AutoAWQ's kernel of one vector: mask, shift, two
+#: conversions, zero point, scale, and a multiplication that adds (gemv_cuda.cu, 2023). Nothing in
+#: it waits for memory, so that lanes are busy; within a fifth.
+_VECTOR_OPERATIONS = 7.0
+
+
 @lru_cache(maxsize=256)
 def grouped_int4(id_: str, group_size: int, zero_points: bool) -> NumberFormat:
     """Four-bit integers with a 16-bit scale, and a 4-bit zero point if asked, per group.
@@ -183,7 +191,8 @@ def grouped_int4(id_: str, group_size: int, zero_points: bool) -> NumberFormat:
     References
     ----------
     Lin et al., AWQ, 2023, https://arxiv.org/abs/2306.00978; packing as in AutoAWQ's WQLinear
-    (qweight 4 bit, qzeros 4 bit per group, scales 16 bit per group).
+    (qweight 4 bit, qzeros 4 bit per group, scales 16 bit per group), whose GEMV packing is that of
+    kernels for one row.
     """
     bits = 4.0 + (16.0 + (4.0 if zero_points else 0.0)) / group_size
     return NumberFormat(
@@ -194,6 +203,7 @@ def grouped_int4(id_: str, group_size: int, zero_points: bool) -> NumberFormat:
         _ALL_LINEAR,
         widened_whole=id_.startswith("gptq"),
         repeats_table=id_.startswith("awq"),
+        row_operations=_VECTOR_OPERATIONS if id_.endswith("gemv") else 0.0,
     )
 
 
@@ -328,6 +338,7 @@ _FORMATS = (
     ),
     grouped_int4("int4", 128, zero_points=False),
     grouped_int4("awq-int4", 128, zero_points=True),
+    grouped_int4("awq-int4-gemv", 128, zero_points=True),
     grouped_int4("gptq-int4", 128, zero_points=True),
     NumberFormat(
         "gptq-int8",

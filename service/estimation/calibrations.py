@@ -10,6 +10,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.engines import figures_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.backends import driven_alike
 from service.core.deployment import Accelerator
 from service.core.engine_defaults import UsageContext
 from service.core.engines import (
@@ -46,10 +47,10 @@ from service.core.performance.native_kernels import (
 )
 from service.core.performance.release_kernels import (
     batched_experts,
+    head_reads,
     is_weight_only,
     loaded_reads,
     prompt_layer_kernel_count,
-    rereads_heads,
     stepwise_states,
     unrouted_below_bits,
     widened_from_rows,
@@ -87,8 +88,6 @@ from service.estimation.wording import named_software
 
 _FALLBACK = "default"
 _UNKNOWN_FAMILY = "unknown"
-#: What ids of families of processors begin with.
-_PROCESSORS = "cpu-"
 _HARDWARE = "speed/hardware"
 #: Parts of which it is told where a level was not measured.
 _TOLD = (_HARDWARE, "speed/kernels", "speed/engines", "speed/backends")
@@ -168,6 +167,14 @@ def processors_calibration(snapshot: CatalogSnapshot, release: str) -> Performan
     return found.performance
 
 
+def _is_undriven(family: str, snapshot: CatalogSnapshot) -> bool:
+    """Whether nobody measured hardware that the interface of a family's maker drives."""
+    alike = driven_alike(family)
+    if alike is None:
+        return False
+    return not any(id_.startswith(f"{_HARDWARE}/{alike}") for id_ in snapshot.calibrations)
+
+
 @derived(most=512)
 def _calibration(
     snapshot: CatalogSnapshot,
@@ -207,8 +214,8 @@ def _calibration(
     # An engine without figures of its own has the kernels of those whose figures it takes.
     like = kernels_release("speed/engines", release, keys, snapshot)
     figures["widened_from_rows"] = exact(widened_from_rows(like, family, backend))
-    rereads, by_sequence = rereads_heads(like, family)
-    figures |= {"rereads_heads": exact(rereads), "rereads_by_sequence": exact(by_sequence)}
+    reads_power, by_sequence = head_reads(like, family)
+    figures |= {"head_reads_power": exact(reads_power), "rereads_by_sequence": exact(by_sequence)}
     loaded_bits, loading_lane_count = loaded_reads(like, family)
     figures |= {"loaded_bits": exact(loaded_bits), "loading_lane_count": exact(loading_lane_count)}
     figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(like, family, backend))
@@ -257,7 +264,7 @@ def _calibration(
             measured=not warnings,
             widening=NO_WIDENING
             if pairs
-            else widening(wider.figures, missing, family.startswith(_PROCESSORS)),
+            else widening(wider.figures, missing, _is_undriven(family, snapshot)),
         ),
         infrastructure=around,
         runtime=runtime,

@@ -30,7 +30,7 @@ from service.core.interval import Interval, exact
 from service.core.performance.spread import (
     MECHANISMS,
     OF_KERNELS,
-    PROCESSORS_SPREAD_RATIO,
+    UNDRIVEN_SPREAD_RATIO,
     WIDENINGS,
     Widening,
 )
@@ -386,7 +386,7 @@ def unmeasured(part: str, kind: str) -> str:
 
 
 def widening(
-    spread: Figures, missing: Iterable[tuple[str, str]], processors: bool = False
+    spread: Figures, missing: Iterable[tuple[str, str]], undriven: bool = False
 ) -> Widening:
     """How much less well parts of a time are known where some levels were not measured.
 
@@ -397,17 +397,16 @@ def widening(
         revisions of earlier releases have none.
     missing
         Parts and kinds of levels that were not measured.
-    processors
-        Whether processors compute, whose memory and threads differ by machine.
+    undriven
+        Whether nobody measured hardware that is driven by the same interface.
     """
     levels = list(missing)
-    of_machines = [PROCESSORS_SPREAD_RATIO] if processors else []
     ratios = {name: one for name, one in spread.items() if name in WIDENINGS}
     for mechanism in MECHANISMS:
         names = (unmeasured_ratio(part, kind, mechanism) for part, kind in levels)
         added = [float(spread[name].value) for name in names if name in spread]
-        if mechanism in OF_KERNELS:
-            added += of_machines
+        if undriven and mechanism in OF_KERNELS:
+            added.append(UNDRIVEN_SPREAD_RATIO)
         ratios[f"{mechanism}_spread_ratio"] = exact(hypot(*added))
     return from_figures(Widening, ratios)
 

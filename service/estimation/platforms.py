@@ -40,6 +40,8 @@ _KINDS_WITH_SLOTS = frozenset(
         *("mini-pc", "laptop", "soc-board", "phone"),
     }
 )
+#: The most that boards of desktops take: four modules of 64 GB (JEDEC, JESD79-5, 2022-2024) [B].
+_DESKTOP_HOST_BYTES = 256.0 * 2**30
 #: Share of thermal design power below which firmware often accepts no limit: least limits of
 #: cards that publish theirs are between 0.3 (H100 SXM: 200 of 700 W, DGX B200 User Guide) and
 #: most of it (MI100: 290 W, ROCm issue 190).
@@ -93,6 +95,28 @@ def resolve_placed(
         )
         found = None if value is None else replace(placed, value=value)
     return found, machine
+
+
+def roomier_machine(
+    host_bytes: float, accelerator: Accelerator, snapshot: CatalogSnapshot
+) -> str | None:
+    """Id of a machine for what has no room beside an accelerator in a desktop; None if it has.
+
+    Parameters
+    ----------
+    host_bytes
+        What the host is to hold [B].
+    accelerator
+        In the machine that it usually stands in.
+    snapshot
+        The catalog, of which the workstation is taken that cards usually stand in.
+    """
+    if accelerator.platform.kind != "desktop" or host_bytes <= _DESKTOP_HOST_BYTES:
+        return None
+    usual = (
+        (id_, one) for id_, one in snapshot.platforms.items() if one.document.get("default_for")
+    )
+    return next((id_ for id_, one in usual if one.value.platform.kind == "workstation"), None)
 
 
 @derived(most=1024)

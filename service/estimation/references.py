@@ -78,6 +78,7 @@ _ALSO_CALLED = {
     "bfloat16": "bf16",
     **dict.fromkeys(("float8", "fp8_e4m3", "float8_e4m3fn", "e4m3"), "fp8"),
     "awq": "awq-int4",
+    **dict.fromkeys(("awq-gemv", "awq_gemv"), "awq-int4-gemv"),
     "gptq": "gptq-int4",
     "nf4": "bnb-nf4",
 }

@@ -59,7 +59,7 @@ UNNAMED = "inline"
 #: What the place is called that a request leaves out.
 UNPLACED = "unplaced"
 
-_GROUPED = {"int4": False, "awq-int4": True, "gptq-int4": True}
+_GROUPED = {"int4": False, "awq-int4": True, "awq-int4-gemv": True, "gptq-int4": True}
 
 
 class NotFetched(InvalidInput):

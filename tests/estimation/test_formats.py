@@ -339,3 +339,51 @@ def test_a_bit_less_a_weight_is_decoded_faster(packaged_snapshot):
         for bits in (3.0, 4.0, 5.0, 6.0, 8.0)
     ]
     assert times == sorted(times)
+
+
+def test_a_front_end_of_two_engines_reads_the_files_of_both_where_both_run(packaged_snapshot):
+    def warned(accelerator):
+        asked_for = LatencyInferenceRequest(
+            model="meta-llama/Llama-3.1-8B",
+            accelerator=accelerator,
+            precision={"weights": "mlx-4bit"},
+            serving={"engine": "lm-studio"},
+        )
+        return {
+            one["code"]
+            for one in inference_latency_answer(asked_for, packaged_snapshot)["warnings"]
+        }
+
+    assert "engine_lacks_format" not in warned("apple-m4-max-128gb")
+    assert "engine_lacks_format" in warned("nvidia-rtx-4090-24gb")
+
+
+def test_kernels_of_one_row_compute_prompts_row_by_row(packaged_snapshot):
+    def times(weights, concurrency=1):
+        asked_for = LatencyInferenceRequest(
+            model="huggyllama/llama-7b",
+            accelerator="nvidia-rtx-4090-24gb",
+            precision={"weights": weights},
+            serving={"engine": "autoawq"},
+            workload={"input_tokens": 2048, "output_tokens": 64, "concurrency": concurrency},
+        )
+        answer = inference_latency_answer(asked_for, packaged_snapshot)
+        return answer["ttft_s"]["value"], answer["tpot_s"]["value"]
+
+    rows, tiles = times("awq-gemv"), times("awq")
+    assert rows[0] > 3.0 * tiles[0]
+    # A single token is read as fast by either; eight rows are eight times the arithmetic.
+    assert rows[1] == pytest.approx(tiles[1], rel=0.1)
+    assert times("awq-gemv", 8)[1] > 1.5 * rows[1]
+
+
+def test_only_engines_with_its_kernels_read_a_packing(packaged_snapshot):
+    asked_for = LatencyInferenceRequest(
+        model="huggyllama/llama-7b",
+        accelerator="nvidia-rtx-4090-24gb",
+        precision={"weights": "awq-int4-gemv"},
+        serving={"engine": "vllm"},
+    )
+    with pytest.raises(Rejected) as refused:
+        inference_latency_answer(asked_for, packaged_snapshot)
+    assert "has no kernels for awq-int4-gemv" in refused.value.errors[0].detail

@@ -71,6 +71,21 @@ def test_memory_of_the_host_decides_how_fast_tokens_come(packaged_snapshot):
     assert read_s > 2.0 * tpot_s
 
 
+def test_experts_that_no_desktop_holds_are_computed_by_a_workstation(packaged_snapshot):
+    def placed(model, **given):
+        request = LatencyInferenceRequest(**asked(model, **given))
+        return inference_latency_answer(request, packaged_snapshot)["deployment"]["platform"]
+
+    assert placed(_ROUTED) == "desktop"
+    assert placed("deepseek-ai/DeepSeek-R1") == "workstation"
+    # What a request says stands.
+    assert placed("deepseek-ai/DeepSeek-R1", platform="desktop") == "desktop"
+    own = {"memory_tiers": [_SERVER]}
+    assert placed("deepseek-ai/DeepSeek-R1", serving=own) == "desktop"
+    # Engines that keep experts in the card leave it where it is.
+    assert placed("deepseek-ai/DeepSeek-R1", engine="vllm", precision={}) == "desktop"
+
+
 def test_processors_of_the_host_decide_how_fast_prompts_are_computed(packaged_snapshot):
     slow = {"like": "server-pcie-8", "figures": {"host_matrix_flops_per_s": 2e12}}
     fast, slower = (

@@ -242,6 +242,8 @@ def _integers(config: Mapping[str, Any], method: str, default_bits: int = 4) -> 
     bits = _integer(config, default_bits, "bits", "w_bit", "num_bits", "nbits")
     group = _integer(config, 128, "group_size", "q_group_size")
     listed_id = f"{method}-int4" if bits <= 6 or method == "awq" else "gptq-int8"
+    if method == "awq" and str(config.get("version", "")).lower() == "gemv":
+        listed_id = "awq-int4-gemv"
     if not 1 <= bits <= _MAX_BITS or group > _MAX_GROUP:
         return None
     # A group size of -1 means one scale for each output channel: a negligible share.

@@ -59,6 +59,13 @@ LOOPED_EXPERTS = (
         "llama.cpp, ggml_cuda_mul_mat_id, 2025: as before where ggml_cuda_should_use_mmq leaves "
         "products to hipBLAS",
     ),
+    DrivenKernels(
+        frozenset({"llama.cpp@2024", "llama.cpp@2025", "llama.cpp@2026"}),
+        ("intel-xe",),
+        ("sycl",),
+        "llama.cpp, ggml_sycl_mul_mat_id, 2024-2026: rows of an expert are gathered, multiplied "
+        "and scattered one expert after the other",
+    ),
 )
 
 #: Where fused attention computes on vectors, although there are matrix units.

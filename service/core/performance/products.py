@@ -191,6 +191,7 @@ def alike_together(products: tuple[MatrixProduct, ...]) -> tuple[MatrixProduct, 
             item.weight_bits,
             item.expert_elements,
             item.super_blocks,
+            item.row_operations,
         )
         before = found.get(alike)
         found[alike] = item if before is None else replace(item, calls=before.calls + item.calls)
@@ -231,9 +232,12 @@ def product_costs(
 ) -> tuple[ProductCost, ...]:
     """What products cost on an accelerator."""
     found: list[ProductCost] = []
-    rates: dict[tuple[str, float, float, bool], tuple[Number, Number]] = {}
+    rates: dict[tuple[str, float, float, bool, float], tuple[Number, Number]] = {}
     for item, row_flops, row_bytes, weights_bytes in sizes:
-        kind = item.matrix_precision, item.weight_bits, item.expert_elements, item.super_blocks
+        kind = (
+            *(item.matrix_precision, item.weight_bits, item.expert_elements, item.super_blocks),
+            item.row_operations,
+        )
         if kind not in rates:
             rates[kind] = product_rates(item, accelerator, calibration)
         flops_per_s, bytes_per_s = rates[kind]
@@ -326,7 +330,9 @@ def product_rates(
     if power_w is not None and not (isinstance(per_joule, float) and per_joule == inf):
         # Clocks fall gradually towards what the power allows.
         rate = _slowed(rate, power_w * accelerator.clock_ratio * per_joule * (16.0 / bits))
-    if integers:
+    if item.row_operations:
+        rate = _row_by_row(rate, item, accelerator)
+    elif integers:
         rate = _scaled(rate, item, accelerator, calibration)
     elif item.weight_bits < bits and not widened_whole(item, calibration.engine):
         rate = _widened(rate, accelerator, calibration)
@@ -370,6 +376,14 @@ def _scaled(
     operations = SUPER_SCALING_OPERATIONS if item.super_blocks else SCALING_OPERATIONS
     operations += calibration.engine.converting_operations
     return _beside_lanes(flops_per_s, SCALED_BLOCK_FLOPS / operations, accelerator, calibration)
+
+
+def _row_by_row(flops_per_s: Number, item: MatrixProduct, accelerator: Accelerator) -> Number:
+    """FLOP/s of kernels that widen each weight again for each row, on lanes that are busy."""
+    peak = accelerator.peak_flops_per_s.get("fp32")
+    if peak is None:
+        return flops_per_s
+    return minimum(flops_per_s, peak / item.row_operations)
 
 
 def _widened(

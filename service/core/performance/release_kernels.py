@@ -74,6 +74,14 @@ WHOLE_DEQUANTISATIONS = (
         interface="hip",
     ),
     WholeDequantisation(
+        frozenset({"llama.cpp@2024", "llama.cpp@2025", "llama.cpp@2026"}),
+        ("intel-xe",),
+        9.0,
+        "llama.cpp, ggml-sycl.cpp, 2024-2026: MMVQ_MAX_BATCH_SIZE of 8 rows, above which "
+        "ggml_sycl_supports_mmq leaves products to oneDNN in 16 bit",
+        interface="sycl",
+    ),
+    WholeDequantisation(
         frozenset({"exllama@v1", "transformers"}),
         ("nvidia-", "amd-"),
         8.0,
@@ -106,7 +114,10 @@ class HeadReads:
     """Releases whose attention to a cache reads keys and values once for each head of queries.
 
     Grouped heads share them elsewhere. It is so on hardware of ``families`` (beginnings of their
-    ids; any if there are none). ``releases`` are keys of releases, or ids of engines. Kernels with
+    ids; any if there are none). ``releases`` are keys of releases, or ids of engines. What reaches
+    memory grows with the heads of a group to the ``power``: by all of them at 1, where they run one
+    after the other, and by less where they run at once and find in caches what others read. Kernels
+    with
     a block of threads ``by_sequence`` and head have few blocks with one sequence, which read one
     after the other what they have in common; with more sequences they do so while others read, and
     find it in caches.
@@ -115,10 +126,11 @@ class HeadReads:
     releases: frozenset[str]
     families: tuple[str, ...]
     source: str
+    power: float = 1.0
     by_sequence: bool = False
 
 
-#: Where grouped heads are read again.
+#: Where grouped heads are read again, the first that holds.
 HEAD_READS = (
     HeadReads(
         frozenset({"autoawq"}),
@@ -128,10 +140,18 @@ HEAD_READS = (
         by_sequence=True,
     ),
     HeadReads(
-        frozenset({"llama.cpp"}),
+        frozenset({"llama.cpp@2023", "llama.cpp@2024"}),
         ("apple-silicon",),
         "llama.cpp, ggml-metal, 2024: kernel_mul_mv over a grid of all heads of queries, each of "
         "which reads the keys and values of its group",
+    ),
+    HeadReads(
+        frozenset({"llama.cpp"}),
+        ("apple-silicon",),
+        "llama.cpp, ggml-metal, 2025: kernel_flash_attn_ext_vec has threads for each head of "
+        "queries, as MLX's sdpa_vector has; those of a group run at once, so that between once and "
+        "once for each head reaches memory: assumed to be the geometric mean of both",
+        power=0.5,
     ),
 )
 
@@ -308,16 +328,16 @@ def is_weight_only(release: str) -> bool:
     return engine_of_release(release) in WEIGHT_ONLY
 
 
-def rereads_heads(release: str, family: str) -> tuple[bool, bool]:
-    """Whether a release on a hardware family reads keys and values for each head of queries.
+def head_reads(release: str, family: str) -> tuple[float, bool]:
+    """The power of a group's heads by which a release reads keys and values; 0 if once.
 
     And whether it does so the less, the more sequences there are.
     """
     names = {release, engine_of_release(release)}
     for one in HEAD_READS:
         if names & one.releases and family.startswith(one.families):
-            return True, one.by_sequence
-    return False, False
+            return one.power, one.by_sequence
+    return 0.0, False
 
 
 def loaded_reads(release: str, family: str) -> tuple[float, float]:

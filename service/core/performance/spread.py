@@ -92,11 +92,12 @@ class Widening:
         return sqrt(square)
 
 
-#: What processors add to the spread of kernels: how many modules of memory a machine has, in how
-#: many domains it lies, and how many threads compute, which a datasheet does not tell. Of the same
-#: board two readings differ by 20 %, and one of two modules halves what a laptop decodes
-#: (geerlingguy, ai-benchmarks, 2024-2026): assumed, to within a factor of two [-].
-PROCESSORS_SPREAD_RATIO = 2.5
+#: What it adds to the spread of kernels that nobody measured any through an interface: SYCL, CANN,
+#: OpenCL, and processors, of whose machines a datasheet does not tell how much memory is fitted, in
+#: how many domains, and how many threads compute. What is known of them alone, at low confidence,
+#: is off by a fifth to a half (geerlingguy, ai-benchmarks, 2024-2026: AmpereOne, Raspberry Pi 5, a
+#: laptop's processors, Arc Pro B50): assumed, to within a factor of two [-].
+UNDRIVEN_SPREAD_RATIO = 2.5
 #: What constants of engines and hardware decide how long it takes.
 MECHANISMS = ("compute", "memory", "interconnect", "overhead")
 #: Those that kernels wait for.

@@ -57,7 +57,8 @@ class MatrixProduct:
     ``weight_bits`` are those of a stored element; ``expert_elements`` is the size of one routed
     expert's matrix on this rank, zero of other products. Matrices of a ``widened_whole`` format may
     be written in 16 bit before they multiply, those of ``super_blocks`` take many operations to
-    unpack. Experts are those of a ``model_type``. Each is equal to itself alone.
+    unpack, and those with ``row_operations`` are multiplied row by row on lanes. Experts are those
+    of a ``model_type``. Each is equal to itself alone.
     """
 
     calls: float
@@ -77,6 +78,7 @@ class MatrixProduct:
     super_blocks: bool = False
     tensor_class: TensorClass = TensorClass.OTHER
     model_type: str = ""
+    row_operations: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -411,6 +413,7 @@ def _product(
         super_blocks=weights.super_blocks,
         tensor_class=tensor.tensor_class,
         model_type=model_type,
+        row_operations=weights.row_operations if quantised else 0.0,
     )
 
 

@@ -18,6 +18,7 @@ from service.core.deployment import Accelerator, Parallelism, Precision, Serving
 from service.core.engines import Engine, EngineRelease
 from service.core.explanation import EstimateWarning
 from service.core.memory.inference.runtime import RuntimeOverheads
+from service.core.memory.weights import total_model_bytes
 from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
 from service.core.platform import Machine
 from service.estimation.backends import check_backend
@@ -37,7 +38,7 @@ from service.estimation.inference.tasks import resolve_task
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.loaded_formats import loaded_precision, usual_file
-from service.estimation.platforms import resolve_placed
+from service.estimation.platforms import resolve_placed, roomier_machine
 from service.estimation.references import HubModel, InlineAccelerator, InlinePlatform, ModelConfig
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import (
@@ -213,6 +214,11 @@ def _as_usual(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
     check_holds(release, precision.kv_cache, "/precision/kv_cache", snapshot, problems)
     check_precision_runs(precision, accelerator.value, problems)
     experts_of = release.key if known.value.experts_on_host and used.routes else None
+    if experts_of is not None and asked.platform is None and not asked.serving.memory_tiers:
+        held_bytes = total_model_bytes(used, precision.weights)
+        roomier = roomier_machine(held_bytes, accelerator.value, snapshot)
+        if roomier is not None:
+            return _as_usual(snapshot, asked._replace(platform=roomier))
     tiers = resolve_tiers(asked.serving, accelerator.value, snapshot, problems, release, experts_of)
     speculation = resolve_speculation(
         asked.serving.speculative, parallelism or Parallelism(), snapshot, problems

@@ -41,6 +41,8 @@ def test_the_language_part_speaks_where_the_whole_does_not():
     [
         ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
         ({"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}, "awq-int4"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm"}, "awq-int4"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "GEMV"}, "awq-int4-gemv"),
         ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "gptq-int4"),
         ({"quant_method": "gptq", "bits": 8, "group_size": 128}, "gptq-int8"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "bnb-int8"),

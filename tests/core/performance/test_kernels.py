@@ -29,11 +29,11 @@ from service.core.performance.native_kernels import (
 from service.core.performance.products import expected_highest, padded_rows, product_rates
 from service.core.performance.release_kernels import (
     batched_experts,
+    head_reads,
     holds_widened,
     is_weight_only,
     loaded_reads,
     prompt_layer_kernel_count,
-    rereads_heads,
     stepwise_states,
     unrouted_below_bits,
     widened_from_rows,
@@ -247,14 +247,15 @@ def test_buffers_for_widened_matrices_are_held_where_the_table_says(release, hel
 @pytest.mark.parametrize(
     ("release", "family", "read_again"),
     [
-        ("autoawq", "nvidia-ada", (True, True)),
-        ("llama.cpp@2024", "apple-silicon", (True, False)),
-        ("llama.cpp@2024", "nvidia-ada", (False, False)),
-        ("transformers", "nvidia-ada", (False, False)),
+        ("autoawq", "nvidia-ada", (1.0, True)),
+        ("llama.cpp@2024", "apple-silicon", (1.0, False)),
+        ("llama.cpp@2025", "apple-silicon", (0.5, False)),
+        ("llama.cpp@2024", "nvidia-ada", (0.0, False)),
+        ("transformers", "nvidia-ada", (0.0, False)),
     ],
 )
 def test_keys_are_read_for_each_head_of_queries_where_the_table_says(release, family, read_again):
-    assert rereads_heads(release, family) == read_again
+    assert head_reads(release, family) == read_again
 
 
 def test_weight_only_engines_multiply_16_bit_activations():

@@ -84,6 +84,15 @@ def test_hip_multiplies_integers_on_instinct_whose_matrix_units_are_faster_than_
         assert widened_from_rows(release, family, "hip")
 
 
+def test_sycl_leaves_prompts_to_a_library_in_16_bit_expert_by_expert():
+    for release in ("llama.cpp@2025", "llama.cpp@2026"):
+        assert widened_from_rows(release, "intel-xe2-hpg", "sycl") > 8.0
+        assert loops_experts(release, "intel-xe2-hpg", "sycl")
+        # By Vulkan one kernel does it, which widens tiles.
+        assert not widened_from_rows(release, "intel-xe2-hpg", "vulkan")
+        assert not loops_experts(release, "intel-xe2-hpg", "vulkan")
+
+
 @pytest.mark.parametrize("family", ["cpu-x86", "cpu-arm"])
 def test_processors_multiply_integers_since_weights_are_interleaved_for_them(family):
     assert multiplies_integers("llama.cpp@2026", family, "cpu")
