@@ -61,6 +61,7 @@ from service.core.memory.inference.room import (
     capacity_tokens,
     context_limit,
     full_bytes,
+    grows,
     held_bytes,
     uncertain_room,
 )
@@ -319,7 +320,7 @@ def _on_stage(
     steps = step_tokens(engine, serving, beams.prompt_copies * workload.input_tokens)
     sampled = sampled_sequences(engine, serving.max_running_sequences, beams.width)
     at_once = steps.at(concurrency_per_replica), sampled.at(concurrency_per_replica)
-    unset = unset_tokens(engine, deployment.architecture, serving)
+    unset = unset_tokens(engine, deployment, serving)
     attended = workload.input_tokens if engine.prefills_whole else maximum(tokens, unset)
     shape = _step_shape(plan, engine, serving, *at_once, attended)
     peak = step_peak_bytes(plan.peak, shape)
@@ -376,7 +377,7 @@ def _on_stage(
         capacity,
         independent_sum((weights, libraries, graphs, activations, slack)),
     )
-    if unset:
+    if grows(unset):
         room = minimum(copies * layout_sequence_bytes(layout, unset), budget.value)
         cached = maximum(cached, room)
     headroom, cache = shift(budget, -cached), engine.sized(cached)
