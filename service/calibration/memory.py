@@ -43,9 +43,12 @@ _ACTIVATIONS = (Level("class", 0.08), Level("engine", 0.08), Level("generation",
 #: documentation, CUDA semantics, cuBLAS workspaces, 2025).
 _WORKSPACE = (Level("class", 0.04), Level("engine", 0.03), Level("generation", 0.05))
 
-#: Buffers of a communicator: 4 MiB for each of its channels, 32 at most on the links of a server
-#: (NVIDIA, NCCL documentation, environment variables NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS, 2025).
-_COLLECTIVES_BYTES = 32 * 4.0 * 2**20
+#: Buffers of a communicator on a slow link: two channels with six connections (of a ring and two
+#: trees), each with 9.6 MB, that is 4 MiB for large messages and what two protocols take for small
+#: ones (NVIDIA, NCCL src/init.cc and src/include/device.h, 2024). They are the library's, whatever
+#: engine calls it.
+_COLLECTIVES_BYTES = 2.0 * 6.0 * 9.6e6
+_COLLECTIVES = (Level("class", 0.01), Level("engine", 0.01), Level("generation", 0.01))
 
 #: Terms by what they are a property of. Usual values: what start-up logs and profilers print.
 TERMS: Mapping[str, tuple[Term, ...]] = {
@@ -55,7 +58,9 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     ),
     "memory/engines": (
         Term("counted_bytes", 2e8, 1e7, 4e9, 0.12, _ENGINES, logarithmic=True),
-        Term("collectives_bytes", _COLLECTIVES_BYTES, 3e7, 4e9, 0.12, _ENGINES, logarithmic=True),
+        Term(
+            "collectives_bytes", _COLLECTIVES_BYTES, 3e7, 4e9, 0.04, _COLLECTIVES, logarithmic=True
+        ),
         Term("workspace_bytes", 3e7, 5e6, 2e9, 0.04, _WORKSPACE, logarithmic=True),
         Term("activation_ratio", 1.0, 0.25, 4.0, 0.02, _ACTIVATIONS, logarithmic=True),
     ),
@@ -78,6 +83,9 @@ _AS_MEASURED: Mapping[str, Any] = MappingProxyType({})
 #: A row pulls as one of speed would that is this many times as far off: sizes are sure.
 _WEIGHT = 25.0
 _PASSES = 3
+#: Share of left-out figures that intervals are to hold. Room that shares and shapes tell is left
+#: out of the spread, so that a wider one costs little.
+_COVERED_SHARE = 0.93
 #: No weights are surer than this: logs print three digits [-].
 _LEAST_WEIGHTS_LOG_SIGMA = 0.003
 #: Below this, what is left of a size is nothing [B, token].
@@ -246,6 +254,7 @@ def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> Si
         shares_of=_shares,
         besides=partial(_besides, rows),
         of_overheads=_OF_ENGINES,
+        covered_share=_COVERED_SHARE,
     )
 
 

@@ -28,8 +28,8 @@ from service.core.interval import Z_90, Interval
 WEIGHTS = "weights_log_sigma"
 #: What no constant decides, and intervals hold more often than what one does.
 _SIZES = frozenset({"weights_bytes", "kv_cache_bytes"})
-#: Share of left-out figures that intervals are to hold: fewer than of speed, whose targets are
-#: wider.
+#: Share of left-out figures that intervals are to hold unless a part asks for another: fewer than
+#: of speed, whose targets are wider.
 COVERED_SHARE = 0.87
 #: No size that was measured is surer than this, and no overhead: logs print three digits, and what
 #: is measured differs between runs by more than that.
@@ -103,13 +103,14 @@ class SizedPart(Part):
     ``shares_of`` gives what a row's logarithm moves by with sizes and with overheads, and the
     spread that it has beside these, by constants. ``besides`` gives figures that a class's spread
     states as well, or that of all, perhaps without a source, ``of_overheads`` the terms of which
-    overheads are made.
+    overheads are made. Intervals are to hold a ``covered_share`` of left-out figures [-].
     """
 
     rows: Sequence[SizedRow]
     shares_of: Callable[[Any, Mapping[str, float]], tuple[float, ...]]
     besides: Callable[[str | None, str | None], Mapping[str, float]]
     of_overheads: Mapping[str, tuple[Term, ...]]
+    covered_share: float = COVERED_SHARE
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -146,7 +147,7 @@ class SizedPart(Part):
     ) -> tuple[dict[str, float], FloatArray]:
         """Spreads of what rows of some numbers are made of, and what follows for each of them."""
         shares = _without_weights(shares, besides.get(WEIGHTS))
-        sizes, overheads = likeliest(errors, shares, weights)
+        sizes, overheads = likeliest(errors, shares, weights, self.covered_share)
         spread = {"size_log_sigma": sizes, "overhead_log_sigma": overheads}
         return spread, _spread_of(shares, sizes, overheads)
 
@@ -188,7 +189,12 @@ class SizedPart(Part):
         )
 
 
-def likeliest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tuple[float, float]:
+def likeliest(
+    errors: FloatArray,
+    shares: FloatArray,
+    weights: FloatArray,
+    covered_share: float = COVERED_SHARE,
+) -> tuple[float, float]:
     """Spreads of sizes and of overheads that errors bear out, and whose intervals hold enough.
 
     How the spread divides is what makes errors likeliest if they follow Laplace's distribution,
@@ -205,6 +211,8 @@ def likeliest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tu
         beside these: rows by three [-].
     weights
         Weights of rows, which add up to one.
+    covered_share
+        Share of them that intervals are to hold [-].
     """
     found = []
     for sizes in _SIZE_LOG_SIGMAS:
@@ -218,7 +226,7 @@ def likeliest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tu
             max(float(sizes * ratio), float(_SIZE_LOG_SIGMAS[0])),
             max(float(overheads * ratio), LEAST_OVERHEAD_LOG_SIGMA),
         )
-        if weights @ (errors <= Z_90 * _spread_of(shares, *spread)) >= COVERED_SHARE:
+        if weights @ (errors <= Z_90 * _spread_of(shares, *spread)) >= covered_share:
             break
     return spread
 

@@ -88,9 +88,31 @@ def test_releases_older_than_a_model_do_not_run_it(packaged_snapshot):
 
 
 def test_an_engine_of_one_generation_leaves_nothing_open(packaged_snapshot):
-    found = computed(packaged_snapshot, engine="ollama", max_model_len=2048)
+    found = computed(packaged_snapshot, engine="lm-studio", max_model_len=2048)
     assert found.memory.usual is None
     assert found.memory.total_bytes.low < found.memory.total_bytes.high
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "version", "tokens"),
+    [
+        # Four slots of 2,048 tokens, whatever the memory; then by memory, to what the model can.
+        ("nvidia-rtx-3060-12gb", "0.5", 8192),
+        ("nvidia-h100-sxm-80gb", "0.5", 8192),
+        ("nvidia-rtx-3060-12gb", "0.15.5", 4096),
+        ("nvidia-rtx-4090-24gb", "0.15.5", 32_768),
+        ("nvidia-h100-sxm-80gb", "0.15.5", 131_072),
+    ],
+)
+def test_ollama_takes_room_by_release_and_memory_where_nobody_sets_it(
+    packaged_snapshot, accelerator, version, tokens
+):
+    load = {"input_tokens": 512, "output_tokens": 128}
+    found = computed_on(
+        packaged_snapshot, accelerator, workload=load, engine="ollama", engine_version=version
+    )
+    [other] = found.memory.otherwise["max_model_len"]
+    assert other.found.kv_cache_bytes.value == pytest.approx(tokens * 131_072, rel=1e-3)
 
 
 def locally(snapshot, engine, **settings):
@@ -100,9 +122,9 @@ def locally(snapshot, engine, **settings):
 
 
 def test_caches_reach_over_the_room_that_an_engine_takes_unless_told(packaged_snapshot):
-    """Ollama makes caches of 4,096 tokens where nobody sets a length, whatever is asked of it."""
+    """LM Studio makes caches of 4,096 tokens where nobody sets a length, whatever is asked."""
     open_, told, whole = (
-        locally(packaged_snapshot, "ollama", max_model_len=most).memory
+        locally(packaged_snapshot, "lm-studio", max_model_len=most).memory
         for most in (None, 640, 4096)
     )
     assert open_.kv_cache_bytes.value == told.kv_cache_bytes.value
@@ -118,7 +140,7 @@ def test_caches_reach_over_the_room_that_an_engine_takes_unless_told(packaged_sn
 
 def test_a_load_that_needs_more_room_than_engines_take_leaves_nothing_open(packaged_snapshot):
     load = {"input_tokens": 1000, "output_tokens": 100, "concurrency": 8}
-    found = locally(packaged_snapshot, "ollama", workload=load)
+    found = locally(packaged_snapshot, "lm-studio", workload=load)
     assert found.memory.total_bytes.high == found.memory.usual.total_bytes.high
     assert "serving.max_model_len" not in told_of(found)
 

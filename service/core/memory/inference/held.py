@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import InferenceWorkload, ServingSettings
+from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, floor, maximum, minimum, scaled, where
 from service.core.memory.inference.plans import StagePlan
 from service.core.memory.inference.runtime import EngineRuntime
@@ -48,9 +47,7 @@ def growing_windows(layout: CacheLayout, tokens: Number) -> dict[str, Number]:
     }
 
 
-def unset_tokens(
-    engine: EngineRuntime, architecture: ModelArchitecture, serving: ServingSettings
-) -> float:
+def unset_tokens(engine: EngineRuntime, deployment: Deployment, serving: ServingSettings) -> Number:
     """Tokens of all sequences that caches have room for as nobody set a length, by that choice.
 
     No more than the model is made for; zero where the engine takes room for what is asked. Caches
@@ -58,5 +55,8 @@ def unset_tokens(
     """
     if serving.max_model_len is not None or not engine.context_unset:
         return 0.0
-    longest = architecture.max_position_embeddings
-    return 0.0 if longest is None else min(engine.unset_context_tokens, float(longest))
+    longest = deployment.architecture.max_position_embeddings
+    if longest is None:
+        return 0.0
+    memory = deployment.accelerator.memory_bytes * deployment.parallelism.replica_accelerators
+    return minimum(engine.unset_tokens(memory), float(longest))

@@ -24,6 +24,7 @@ from service.core.elementwise import (
 from service.core.interval import (
     Interval,
     certainty,
+    from_log_sigma,
     independent_sum,
     shift,
     shortfall,
@@ -58,9 +59,11 @@ from service.core.memory.inference.plans import StagePlan, engine_plans, stage_p
 from service.core.memory.inference.room import (
     Stretch,
     cache_budget,
+    cache_log_sigma,
     capacity_tokens,
     context_limit,
     full_bytes,
+    grows,
     held_bytes,
     uncertain_room,
 )
@@ -159,7 +162,13 @@ class InferenceMemory:
     @computed_once
     def cache_room_bytes(self) -> Interval:
         """The room for caches with what the size of caches is off [B]."""
-        return uncertain_room(self.kv_cache_budget_bytes, self.engine.size_log_sigma)
+        return uncertain_room(self.kv_cache_budget_bytes, self.cache_log_sigma)
+
+    @property
+    def cache_log_sigma(self) -> float:
+        """How far the size of caches is off [-]."""
+        engine = self.engine
+        return cache_log_sigma(self.plan.cache, engine.size_log_sigma, paged=engine.fills_share)
 
     @computed_once
     def sequences_that_fit(self) -> Number:
@@ -319,7 +328,7 @@ def _on_stage(
     steps = step_tokens(engine, serving, beams.prompt_copies * workload.input_tokens)
     sampled = sampled_sequences(engine, serving.max_running_sequences, beams.width)
     at_once = steps.at(concurrency_per_replica), sampled.at(concurrency_per_replica)
-    unset = unset_tokens(engine, deployment.architecture, serving)
+    unset = unset_tokens(engine, deployment, serving)
     attended = workload.input_tokens if engine.prefills_whole else maximum(tokens, unset)
     shape = _step_shape(plan, engine, serving, *at_once, attended)
     peak = step_peak_bytes(plan.peak, shape)
@@ -376,10 +385,11 @@ def _on_stage(
         capacity,
         independent_sum((weights, libraries, graphs, activations, slack)),
     )
-    if unset:
+    if grows(unset):
         room = minimum(copies * layout_sequence_bytes(layout, unset), budget.value)
         cached = maximum(cached, room)
-    headroom, cache = shift(budget, -cached), engine.sized(cached)
+    sigma = cache_log_sigma(layout, engine.size_log_sigma, paged=engine.fills_share)
+    headroom, cache = shift(budget, -cached), from_log_sigma(cached, sigma)
     return InferenceMemory(
         deployment=deployment,
         workload=workload,

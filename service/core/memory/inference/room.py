@@ -17,6 +17,8 @@ from service.core.interval import Interval, from_log_sigma, independent_sum, shi
 from service.core.lightweight import lightweight
 from service.core.memory.kv_cache import CacheLayout
 
+#: How far caches of pages are off: a page kept back, and rounding in logs [-].
+_PAGED_LOG_SIGMA = 0.004
 #: No token takes less, beside those that take nothing [B].
 _LEAST_BYTES = 1e-9
 
@@ -45,6 +47,16 @@ def cache_budget(
         room(inside.high, everything.high),
         room(inside.low, everything.low),
     )
+
+
+def cache_log_sigma(layout: CacheLayout, size_log_sigma: float, *, paged: bool) -> float:
+    """How far the size of caches is off, as a standard deviation of its logarithm [-].
+
+    Of pages made when an engine starts, each token of a layer that keeps all of them takes just
+    what its shape says. States and windows are filled up to pages of others, by rules of their own.
+    """
+    plain = not (layout.windowed or grows(layout.state_bytes))
+    return min(_PAGED_LOG_SIGMA, size_log_sigma) if paged and plain else size_log_sigma
 
 
 def uncertain_room(room: Interval, log_sigma: float) -> Interval:

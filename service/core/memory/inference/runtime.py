@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Link, Parallelism
-from service.core.elementwise import Number, everywhere, hypot, maximum, minimum
+from service.core.elementwise import Number, everywhere, hypot, maximum, minimum, where
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, scale
 from service.core.learning import Correction
@@ -21,6 +21,8 @@ from service.core.memory.weights import Loading, RankWeights
 CALIBRATIONS = "memory-runtime/"
 
 _NONE = exact(0.0)
+#: From how much memory on some take more room unasked [B]. Source: Ollama, server/routes.go, 2026.
+_MIDDLE_BYTES, _LARGE_BYTES = 23.0 * 2**30, 47.0 * 2**30
 #: What a channel of a communicator carries [B/s], and the most channels there are for each on a
 #: slow link. A connection of a channel has buffers of 9.6 MB (4 MiB, and those of two protocols of
 #: small messages), and libraries open channels until these fill a link: two over PCIe, 24 over the
@@ -64,15 +66,16 @@ class EngineRuntime:
     its experts for full steps of all copies that share them; one that ``allocates_context`` takes
     the caches of the longest sequence at once, of ``default_context_tokens`` at least where
     settings do not say how long these are; others, where they do not, take room for
-    ``unset_context_tokens`` of all sequences together [token]. Whether people leave it at that is
-    open: ``context_unset`` says that they do otherwise than is usual, who ask a default for less,
-    or leave others at what they take. At its peak it holds ``cache_copies`` of its caches: two
-    where a longer one is completed before the old goes. It ``fills_share`` where it takes all of
-    its share when it starts; ``activations_in_share``, ``graphs_in_share`` and ``context_in_share``
-    say whether these count against the share, or lie beside it. One that ``keeps_peak`` holds on to
-    the temporary tensors that it measured when it started. Where the ``share_is_of_free`` memory,
-    caches get that share of what all that counts against it leaves, and not the share of all less
-    what counts.
+    ``unset_context_tokens`` of all sequences together, some for more where there are 23 GiB of
+    memory (``unset_context_middle_tokens``) or 47 (``unset_context_large_tokens``) [token]. Whether
+    people leave it at that is open: ``context_unset`` says that they do otherwise than is usual,
+    who ask a default for less, or leave others at what they take. At its peak it holds
+    ``cache_copies`` of its caches: two where a longer one is completed before the old goes. It
+    ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
+    ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
+    beside it. One that ``keeps_peak`` holds on to the temporary tensors that it measured when it
+    started. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
+    against it leaves, and not the share of all less what counts.
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
@@ -119,6 +122,8 @@ class EngineRuntime:
     allocates_context: bool = False
     default_context_tokens: float = 0.0
     unset_context_tokens: float = 0.0
+    unset_context_middle_tokens: float = 0.0
+    unset_context_large_tokens: float = 0.0
     context_unset: bool = False
     profiles_images: bool = False
     pages_images: bool = False
@@ -169,6 +174,15 @@ class EngineRuntime:
             return minimum(tokens, self.default_context_tokens)
         most = self.default_context_tokens if most_tokens is None else float(most_tokens)
         return maximum(tokens, most) if most else tokens
+
+    def unset_tokens(self, memory_bytes: Number) -> Number:
+        """Tokens of all sequences that it makes room for unasked, by the memory [token]."""
+        middle = maximum(self.unset_context_tokens, self.unset_context_middle_tokens)
+        large = maximum(middle, self.unset_context_large_tokens)
+        if middle == large == self.unset_context_tokens:
+            return self.unset_context_tokens
+        roomier = where(memory_bytes >= _LARGE_BYTES, large, middle)
+        return where(memory_bytes >= _MIDDLE_BYTES, roomier, self.unset_context_tokens)
 
     def fixes_attended(self, most_tokens: int | None) -> bool:
         """Whether a step is prepared to attend to as many tokens as settings allow."""

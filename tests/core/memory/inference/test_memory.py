@@ -442,3 +442,23 @@ def test_experts_have_room_for_the_tokens_of_all_copies_where_an_engine_gathers_
     assert peak(joined, True) * 8192.0 == pytest.approx(14.02 * 2**30, rel=0.05)
     assert peak(joined, False) < 0.2 * peak(joined, True)
     assert peak(alone, True) == peak(alone, False)
+
+
+def test_pages_hold_as_many_tokens_as_the_room_has_for_them(overheads):
+    """A page takes what its shape says, so that room in tokens is as sure as room in bytes."""
+
+    def widths(architecture, engine):
+        memory = inference_memory(
+            deployed(architecture, memory_bytes=141e9),
+            InferenceWorkload(2048, 512, 8),
+            ServingSettings(engine=engine),
+            overheads,
+        )
+        found = (memory.kv_cache_budget_bytes, memory.kv_cache_capacity_tokens)
+        return [figure.high / figure.low for figure in found]
+
+    of_bytes, of_tokens = widths(LLAMA_3_8B, "vllm")
+    assert of_bytes <= of_tokens < 1.03 * of_bytes
+    # Windows are filled up to pages of other layers, by rules of their own.
+    of_bytes, of_tokens = widths(GEMMA_3_27B, "vllm")
+    assert of_tokens > 1.03 * of_bytes
