@@ -133,7 +133,7 @@ FLOPS_PER_JOULE = {
     "amd-rdna3": 3e11,
     "amd-rdna3.5": 5e11,
     "amd-rdna4": 4.5e11,
-    "intel-gaudi": 1.3e12,
+    "intel-gaudi3": 1.3e12,
     "nvidia-volta": 3e11,
     "nvidia-turing": 3.5e11,
     "nvidia-ampere": 6.5e11,
