@@ -1,4 +1,4 @@
-"""Catalog entries of fitted terms, one for each level that rows say something about."""
+"""Catalog entries of fitted terms, one for each level that was measured or has usual values."""
 
 from __future__ import annotations
 
@@ -67,13 +67,19 @@ def _levels(
         for key, keys in fitted.keys(terms[0], level.kind):
             values = fitted.values(keys)
             wider = fitted.values({kind: one for kind, one in keys.items() if kind != level.kind})
+            informed = {term.name: fitted.informed_ratio(term, level.kind, key) for term in terms}
             figures = {
-                term.name: values[term.name]
-                for term in terms
-                if fitted.informed_ratio(term, level.kind, key) >= least_informed_ratio
-                or not isclose(values[term.name], wider[term.name], rel_tol=_LEAST_CHANGE_RATIO)
+                name: values[name]
+                for name, ratio in informed.items()
+                if ratio >= least_informed_ratio
+                or not isclose(values[name], wider[name], rel_tol=_LEAST_CHANGE_RATIO)
             }
             chosen = [row for row in rows if row.keys.get(level.kind) == key]
+            if chosen and not figures and level.kind != "engine":
+                # Rows that say nothing else still say that it was measured. Engines that they say
+                # nothing of have the figures of those that they are like.
+                told = max(informed, key=informed.__getitem__)
+                figures = {told: values[told]}
             if figures and (chosen or any(key in term.usual_of for term in terms)):
                 yield f"{part}/{key}", {"part": part, **keys}, figures, chosen
         yield from _usual(part, terms, level.kind, fitted)

@@ -204,7 +204,7 @@ def predictor(rows: Sequence[MeasuredPower]) -> Predict:
                 + values["matrix_j_per_flop"] * computed[at]
             )
             drawn = wanted / np.sqrt(np.sqrt(1.0 + (wanted / span[at]) ** 4))
-            busy_w = busy_w + time_ratio[at] * (idle[at] + drawn)
+            busy_w = busy_w + time_ratio[at] * np.maximum(idle[at] + drawn, waiting[at])
         mean_w = busy[at] * busy_w + (1.0 - busy[at]) * waiting[at]
         logs: FloatArray = np.log(times[at] * mean_w + host_w[at])
         return logs

@@ -119,22 +119,23 @@ _PIPELINED_RATIO = {"eager": 0.0}
 #: shaders.
 _MATRIX_RATIO = {"amd-rdna3": 0.4, "amd-rdna3.5": 0.4, "amd-rdna4": 0.4, "apple-silicon": 0.75}
 
+#: So many of them for a joule are no limit to any accelerator.
+UNLIMITED = 5e12
 #: What large 16-bit products sustain for each watt of thermal design power: MI300X 708 TFLOPS of
 #: 750 W, MI325X 843 of 1000 W, MI355X 1600 of 1400 W (AMD, Measuring Max-Achievable FLOPs, 2025);
 #: T4 below half of its peak once clocks fall (Jia et al., Dissecting the NVidia Turing T4 GPU,
 #: 2019). Others: seven tenths of what the datasheet of the module with the highest limit divides
 #: to, where that is no more than generations of their process reach. Power that nobody publishes
-#: limits no clocks: what the catalog has of Google and AWS follows from something else.
+#: limits no clocks: what the catalog has of Google follows from something else.
 FLOPS_PER_JOULE = {
-    "google": 5e12,
-    "aws": 5e12,
+    "google": UNLIMITED,
     "amd-cdna2": 5e11,
     "amd-cdna3": 9e11,
     "amd-cdna4": 1.15e12,
     "amd-rdna3": 3e11,
     "amd-rdna3.5": 5e11,
     "amd-rdna4": 4.5e11,
-    "intel-gaudi": 1.3e12,
+    "intel-gaudi3": 1.3e12,
     "nvidia-volta": 3e11,
     "nvidia-turing": 3.5e11,
     "nvidia-ampere": 6.5e11,

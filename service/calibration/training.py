@@ -12,7 +12,7 @@ import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Keys, Level, Predict, Term, fit, shared_weights
-from service.calibration.speed_terms import FLOPS_PER_JOULE
+from service.calibration.speed_terms import FLOPS_PER_JOULE, UNLIMITED
 from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
@@ -139,7 +139,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             (5e10, 3e13),
             0.15,
             _JOULES,
-            FLOPS_PER_JOULE,
+            {**FLOPS_PER_JOULE, "aws": UNLIMITED},
         ),
         Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
         Term("scaled_sums_ratio", 0.75, 0.20, 1.0, 0.20, _HARDWARE),

@@ -81,6 +81,8 @@ SPREADS: Mapping[str, tuple[str, ...]] = {
 }
 #: Parts that are levels of hardware itself, and pairs of engine and family in earlier revisions.
 _OF_HARDWARE = ("speed/hardware/", "training-speed/hardware/", "performance/", "training/")
+#: What engines add to steps, by kinds of levels that are an engine's own, and its kernels.
+_ENGINES, _OF_ENGINES, _KERNELS = "speed/engines", ("engine", "generation"), "speed/kernels/"
 #: Source of constants that nothing was fitted to.
 ASSUMPTION = "headroom-assumption"
 POWER_SPREAD = "power/spread"
@@ -304,12 +306,36 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
             continue
         own = f"{part}/{asked.get(kind, keys[kind])}"
         id_ = next((one for one in _ids(part, kind, keys[kind], snapshot) if one in known), None)
-        if id_ is None or id_ != own or _is_assumed(known[id_]):
+        if (
+            id_ is None
+            or id_ != own
+            or _is_assumed(known[id_])
+            or _is_ported(part, kind, keys, snapshot)
+        ):
             missing.append(kind)
         if id_ is not None:
             figures.update(known[id_].value)
             entries.append(id_)
     return Held(part, figures, tuple(entries), tuple(missing))
+
+
+def _is_ported(part: str, kind: str, keys: Keys, snapshot: CatalogSnapshot) -> bool:
+    """Whether what an engine adds to steps was measured on hardware of other vendors alone.
+
+    What issues steps on a vendor's hardware is code of its own, with a driver of its own: backends
+    of vLLM for TPU, Gaudi, Ascend and Neuron are projects beside it (vLLM documentation, Hardware
+    plugins, 2025).
+    """
+    if part != _ENGINES or kind not in _OF_ENGINES or "vendor" not in keys:
+        return False
+    return (keys["class"], keys["vendor"]) not in _measured_vendors(snapshot)
+
+
+@derived()
+def _measured_vendors(snapshot: CatalogSnapshot) -> frozenset[tuple[str, str]]:
+    """Classes of engines, each with a vendor on whose hardware engines of it were measured."""
+    named = (id_.split("/")[2:] for id_ in snapshot.calibrations if id_.startswith(_KERNELS))
+    return frozenset((one[0], hardware_keys(one[1])["vendor"]) for one in named if len(one) == 2)
 
 
 def _is_assumed(entry: Entry[Figures]) -> bool:

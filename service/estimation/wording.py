@@ -50,7 +50,9 @@ _TELLS_AN_ID = re.compile(r"[-/@.\d]")
 _INITIALS = frozenset(
     {"ai", "cdna", "cpu", "gcn", "hpc", "hpg", "lpu", "rdna", "rdu", "tpu", "wse"}
 )
-_WRITTEN = {"ga10x": "GA10x", "gb20x": "GB20x", "x86": "x86"}
+_WRITTEN = {"ga10x": "GA10x", "gaudi3": "Gaudi 3", "gb20x": "GB20x", "x86": "x86"}
+#: Versions, which have small letters.
+_VERSION = re.compile(r"v\d+[a-z]?")
 #: What stands for software that nobody named.
 _ANY_SOFTWARE = "default"
 #: Names of places before which English has an article.
@@ -182,4 +184,6 @@ def _word(word: str) -> str:
     letters = word.rstrip("0123456789.")
     if letters in _INITIALS:
         return f"{letters.upper()} {word.removeprefix(letters)}".strip()
+    if _VERSION.fullmatch(word):
+        return word
     return _WRITTEN.get(word, word.capitalize())

@@ -13,7 +13,14 @@ from service.calibration.hierarchy import Keys, Level, Term, fit
 from service.calibration.levels import level_entries
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
-from service.estimation.levels import ASSUMPTION, held, inference_link_of, measured_families
+from service.estimation.levels import (
+    ASSUMPTION,
+    SPEED,
+    held,
+    inference_link_of,
+    measured_families,
+    speed_keys,
+)
 
 _PART = "speed/hardware"
 _KINDS = ("vendor", "family")
@@ -82,6 +89,28 @@ def test_usual_values_hold_and_still_count_as_unmeasured(entries, packaged_snaps
     assert found.missing == _KINDS
     assert "red-2" not in measured_families(snapshot)
     assert "nvidia-hopper" in measured_families(snapshot)
+
+
+def test_engines_on_hardware_of_other_vendors_than_measured_are_not_measured(packaged_snapshot):
+    def missing(family):
+        keys = speed_keys("vllm@v1", family, "scale-up", packaged_snapshot.engines)
+        part = "speed/engines"
+        return held(packaged_snapshot, part, SPEED[part], keys).missing
+
+    assert missing("nvidia-hopper") == missing("nvidia-volta") == ()
+    # What issues steps there is a project of its own, whose time nobody measured.
+    for family in ("google-tpu-v6e", "intel-gaudi", "aws-neuron"):
+        assert missing(family) == ("engine", "generation")
+
+
+def test_rows_that_tell_nothing_of_a_level_still_tell_that_it_was_measured(packaged_snapshot):
+    """A family whose only row says as little of its deviation as a prior does."""
+    row = _Row("vllm-arg-utils", "model", {"vendor": "red", "family": "red-1"})
+    found = fit(_predict, [0.5], [row.keys], (_RATIO, _OTHER), [1e-9])
+    written = level_entries({_PART: (_RATIO, _OTHER)}, found, [row], packaged_snapshot)
+    entry = next(one for one in written if one.id == f"{_PART}/red-1")
+    assert entry.fitted
+    assert len(entry.figures) == 1
 
 
 @pytest.mark.parametrize(

@@ -52,13 +52,15 @@ def _phase_formulas(name: str, phase: str) -> tuple[Formula, Formula]:
         ),
         Formula(
             f"accelerator_{name}_power_w",
-            "idle_power_w + min(own_ratio * wanted_w / sqrt(sqrt(1 + (wanted_w / max(most_power_w"
-            " - idle_power_w, 1e-9)) ** 4)), max(most_power_w - idle_power_w, 0))",
+            "max(waiting_power_w, idle_power_w + min(own_ratio * wanted_w / sqrt(sqrt(1 + (wanted_w"
+            " / max(most_power_w - idle_power_w, 1e-9)) ** 4)), max(most_power_w - idle_power_w,"
+            " 0)))",
             "governors keep the mean below the limit, as measured nodes show",
             f"power.{phase}.power_w",
             paths(
                 "power.most_power_w",
                 "power.idle_power_w",
+                "power.waiting_power_w",
                 "power.model.own_ratio",
                 f"power.{phase}.wanted_w",
             ),
@@ -245,8 +247,8 @@ def deployment_power(
     shares of it, and every byte that moves and every operation of matrix units takes an energy of
     its own. Clocks fall as power nears its limit, and not before: with the span ``S`` to the limit,
     ``P = P_idle + W / (1 + (W/S)⁴)^¼``. The constants are fitted on measured power. An accelerator
-    that waits for its engine draws little more than one that holds a model and does nothing;
-    without requests it draws the latter.
+    that waits for its engine draws little more than one that holds a model and does nothing, and
+    no less; without requests it draws the latter.
 
     Parameters
     ----------
@@ -290,6 +292,8 @@ def deployment_power(
         damping = 1.0 + square * square
         root = sqrt(sqrt(damping))
         value = idle_w.value + minimum(model.own_ratio * wanted_w / root, span_w)
+        # What works draws no less than what waits.
+        value = maximum(value, waiting_w.value)
         busy_value = busy_value + use.time_ratio * value
         following_w = following_w + use.time_ratio * model.own_ratio * moving_w / (root * damping)
         phases.append(PhasePower(use, wanted_w, value, idle_w.low, most_w, model.log_sigma))

@@ -84,6 +84,16 @@ def test_hosts_rest_while_nothing_is_asked():
     assert power.it_power_w.value == pytest.approx((8 * 70.0 + 1200.0) / 0.95)
 
 
+def test_what_works_draws_no_less_than_what_waits():
+    # A program that is there keeps clocks up, whatever the fitted share of residents says.
+    waiting = replace(H100, waiting_power_w=exact(121.0))
+    hardly = Usage(0.0, 0.0, 0.5, (PhaseUse(1.0, 0.01, 1e9, 1e9),))
+    power = power_of(hardly, waiting, model=replace(CALIBRATION.power, resident_ratio=0.01))
+    assert power.waiting_power_w.value == 121.0
+    assert power.busy_power_w.value == pytest.approx(121.0)
+    assert power.accelerator_mean_power_w.value == pytest.approx(121.0)
+
+
 def test_no_machine_draws_more_than_it_is_rated():
     small = replace(SERVER, rated_power_w=4000.0)
     power = power_of(accelerator=replace(H100, platform=small))
