@@ -39,7 +39,7 @@ _MECHANISM = {
             *("matrix_flops_per_joule", "attention_matrix_ratio", "expert_ratio", "routing_s"),
             *("expert_half_elements", "narrow_experts_s", "scaled_sums_ratio"),
             "scaled_tiles_ratio",
-            *("popularity_ratio", "halved_ratio"),
+            *("popularity_ratio", "halved_ratio", "score_features"),
             *("pipelined_ratio", "dequantised_ratio"),
             *("backend_matrix_ratio", "backend_blas_ratio", "vector_attention_ratio"),
         ),

@@ -105,6 +105,18 @@ _ATTENTION_RATIO = dict.fromkeys(
     ("trainer-like/nvidia-hopper", "fsdp-like/nvidia-hopper"), 0.50 * 0.35 / 0.73
 )
 
+#: An exponential for each score takes as long as the products of so many features: a quarter of the
+#: operations on halves that matrix units do meanwhile, of which 128 on an A100, 267 on an H100 and
+#: 513 on a B200 (16 exponentials a clock and multiprocessor; Zadouri et al., FlashAttention-4,
+#: 2026). Heads of 64 reach 0.85 of what heads of 128 do on an A100 and 0.75 on an H100 (Dao,
+#: FlashAttention-2, 2023, figures 4 to 6; Shah et al., FlashAttention-3, 2024, figures 5 and 6).
+_SCORE_FEATURES = {
+    "nvidia-ampere": 16.0,
+    "nvidia-hopper": 64.0,
+    "nvidia-blackwell": 128.0,
+    **dict.fromkeys(("nvidia-ada", "nvidia-blackwell-gb20x"), 8.0),
+}
+
 #: Limits of a share of a link are those of any share, so that what is usual and the rows decide.
 _SHARE = (0.02, 1.0)
 #: AWS prints 40.7 GB/s of bus bandwidth for all-reduces of 32 MB on Trainium (nccom-test, user
@@ -144,6 +156,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
         Term("scaled_sums_ratio", 0.75, 0.20, 1.0, 0.20, _HARDWARE),
         Term("halved_ratio", _HALVED_RATIO, 0.50, 1.20, 0.10, _HARDWARE),
+        _logarithmic("score_features", 16.0, (1.0, 500.0), 0.10, _JOULES, _SCORE_FEATURES),
     ),
     "training-speed/attention": (
         _logarithmic(

@@ -7,8 +7,9 @@ from math import ceil
 
 from service.core.architecture.model import Attention, LatentAttention, Span
 from service.core.deployment import Parallelism
-from service.core.elementwise import Number
+from service.core.elementwise import Number, is_nothing, maximum, minimum, scaled
 from service.core.number_formats import NumberFormat
+from service.core.performance.steps import StepLoad
 
 #: No sequence shares what it attends to with others.
 ALL_READ = 1.0
@@ -126,3 +127,71 @@ def indexing_work(mixer: LatentAttention, layers: int) -> AttentionWork:
         chunked=False,
         scores_per_pair=entries * mixer.indexer_heads,
     )
+
+
+def mean_in_window(mean_tokens: Number, own_tokens: Number, window_tokens: float) -> Number:
+    """Tokens that those of a prompt attend to on average in a window that slides with them [-].
+
+    The first ones do not fill the window yet.
+
+    Parameters
+    ----------
+    mean_tokens
+        What they would attend to on average without one [-].
+    own_tokens
+        Tokens of the prompt, or of the part of it that is computed: each attends to one more than
+        that before it [-].
+    window_tokens
+        How many the window holds [-].
+    """
+    grown = maximum(minimum(own_tokens, 2.0 * mean_tokens), 1.0)
+    last, first = mean_tokens + grown / 2.0, mean_tokens - grown / 2.0
+    beyond = maximum(last - window_tokens, 0.0) ** 2 - maximum(first - window_tokens, 0.0) ** 2
+    return mean_tokens - beyond / (2.0 * grown)
+
+
+def attended(
+    layer: AttentionWork,
+    load: StepLoad,
+    context_ranks: int,
+    skips_masked: bool = True,
+    bucket_ratio: float = 1.0,
+) -> tuple[Number, Number, Number]:
+    """Pairs of tokens in attention of a step, those of decoding, and tokens that are read.
+
+    Decoding attends to ``bucket_ratio`` times as many tokens as there are. Kernels that do not
+    ``skips_masked`` compute what a mask takes away: all that a part of a prompt and its windows
+    hold.
+    """
+    decode_span = scaled(load.decode_context_tokens, bucket_ratio)
+    prefill_span = load.prefill_context_tokens
+    own_tokens: Number = 0.0
+    if not (layer.causal and skips_masked):
+        # As many tokens after it as before it.
+        own_tokens = load.prefill_tokens / maximum(load.prefill_sequences, 1.0)
+        prefill_span = prefill_span + 0.5 * own_tokens
+    if layer.encoded:
+        decode_span = prefill_span = layer.encoded_tokens
+    if layer.window_tokens is not None:
+        window = float(layer.window_tokens)
+        # A chunked window is half full on average; a sliding one is full once it is reached.
+        decode_span = minimum(decode_span, window / 2.0 if layer.chunked else window)
+        if not skips_masked:
+            prefill_span = minimum(prefill_span, window + own_tokens)
+        elif layer.chunked:
+            prefill_span = minimum(prefill_span, window / 2.0)
+        else:
+            own_tokens = load.prefill_tokens / maximum(load.prefill_sequences, 1.0)
+            prefill_span = mean_in_window(prefill_span, own_tokens, window)
+    decode_span = scaled(decode_span, layer.density_ratio)
+    prefill_span = scaled(prefill_span, layer.density_ratio)
+    pairs = decoded = load.decode_sequences * decode_span
+    read = scaled(decoded, layer.read_ratio)
+    if not is_nothing(load.prefill_tokens):
+        pairs = pairs + load.prefill_tokens * prefill_span
+        # A prompt's own keys and values are read once per block of queries, from cache for the most
+        # part: about twice the context a prompt ends with.
+        read = read + load.prefill_sequences * 2.0 * prefill_span + load.prefill_tokens
+    if context_ranks == 1:
+        return pairs, decoded, read
+    return pairs / context_ranks, decoded / context_ranks, read / context_ranks

@@ -16,10 +16,9 @@ from service.core.elementwise import (
     maximum,
     minimum,
     positive,
-    scaled,
 )
 from service.core.lightweight import lightweight
-from service.core.performance.attended import AttentionWork
+from service.core.performance.attended import AttentionWork, attended
 from service.core.performance.beams import beams_pair_s
 from service.core.performance.calibration import (
     COPIED_TOKENS,
@@ -461,45 +460,3 @@ def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
         return 0.0
     widened = sum(item.calls for item in work.products if widened_whole(item, engine))
     return engine.prompt_layer_kernel_count * work.layers + widened
-
-
-def attended(
-    layer: AttentionWork,
-    load: StepLoad,
-    context_ranks: int,
-    skips_masked: bool = True,
-    bucket_ratio: float = 1.0,
-) -> tuple[Number, Number, Number]:
-    """Pairs of tokens in attention of a step, those of decoding, and tokens that are read.
-
-    Decoding attends to ``bucket_ratio`` times as many tokens as there are. Kernels that do not
-    ``skips_masked`` compute what a mask takes away: all that a part of a prompt and its windows
-    hold.
-    """
-    decode_span = scaled(load.decode_context_tokens, bucket_ratio)
-    prefill_span = load.prefill_context_tokens
-    own_tokens: Number = 0.0
-    if not (layer.causal and skips_masked):
-        # As many tokens after it as before it.
-        own_tokens = load.prefill_tokens / maximum(load.prefill_sequences, 1.0)
-        prefill_span = prefill_span + 0.5 * own_tokens
-    if layer.encoded:
-        decode_span = prefill_span = layer.encoded_tokens
-    if layer.window_tokens is not None:
-        window = float(layer.window_tokens)
-        # A chunked window is half full on average; a sliding one is full once it is reached.
-        decode_span = minimum(decode_span, window / 2.0 if layer.chunked else window)
-        kept = window / 2.0 if layer.chunked and skips_masked else window
-        prefill_span = minimum(prefill_span, kept if skips_masked else kept + own_tokens)
-    decode_span = scaled(decode_span, layer.density_ratio)
-    prefill_span = scaled(prefill_span, layer.density_ratio)
-    pairs = decoded = load.decode_sequences * decode_span
-    read = scaled(decoded, layer.read_ratio)
-    if not is_nothing(load.prefill_tokens):
-        pairs = pairs + load.prefill_tokens * prefill_span
-        # A prompt's own keys and values are read once per block of queries, from cache for the most
-        # part: about twice the context a prompt ends with.
-        read = read + load.prefill_sequences * 2.0 * prefill_span + load.prefill_tokens
-    if context_ranks == 1:
-        return pairs, decoded, read
-    return pairs / context_ranks, decoded / context_ranks, read / context_ranks

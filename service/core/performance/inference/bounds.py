@@ -13,8 +13,8 @@ from math import ceil
 
 from service.core.elementwise import Number
 from service.core.explanation import Formula
+from service.core.performance.attended import attended
 from service.core.performance.products import work_sizes
-from service.core.performance.step import attended
 from service.core.performance.steps import StepLoad
 from service.core.performance.work import RankWork
 

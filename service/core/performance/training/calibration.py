@@ -43,8 +43,9 @@ class TrainingCalibration:
     element of a quantised base into 16 bit moves [B], ``unpacked_bytes`` the same of formats that
     pack elements of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an
     operand of a product to 8 or fewer bits does, forward and backward. ``scaled_sums_ratio`` is how
-    fast 8-bit products are that scale their sums, beside others. ``log_sigma`` is the spread of a
-    step, spent in kernels alone.
+    fast 8-bit products are that scale their sums, beside others. ``score_features`` is for how many
+    features of a head a score's exponential and sums take as long as its products. ``log_sigma`` is
+    the spread of a step, spent in kernels alone.
     """
 
     performance: PerformanceCalibration = field(metadata=FIGURE)
@@ -59,6 +60,7 @@ class TrainingCalibration:
     unpacked_bytes: Number = field(default=_UNPACKED_BYTES, metadata=FIGURE)
     scaled_sums_ratio: Number = field(default=1.0, metadata=FIGURE)
     expert_kernel_s: Number = field(default=0.0, metadata=FIGURE)
+    score_features: Number = field(default=0.0, metadata=FIGURE)
 
     def corrected(self, corrections: Corrections) -> TrainingCalibration:
         """The calibration as own measurements correct it."""

@@ -14,6 +14,7 @@ from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.step import step_time
 from service.core.performance.steps import StepLoad, StepTime
+from service.core.performance.training.attention import in_blocks, masked_pairs_ratio
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.recomputation import (
     RECOMPUTED_ATTENTION,
@@ -32,7 +33,7 @@ from service.core.performance.training.traffic import (
     layer_passes,
     summed_gradients_bytes,
 )
-from service.core.performance.training.work import TrainingWork, by_lanes, masked_pairs_ratio
+from service.core.performance.training.work import TrainingWork, by_lanes
 from service.core.performance.work import RankWork
 
 #: Backward attention beside forward: five matrix products instead of two.
@@ -131,7 +132,7 @@ def micro_batch_time(
 
     performance = _with_tiles_of(work.matrix_precision, accelerator, calibration.performance)
 
-    def part(chosen: RankWork) -> StepTime:
+    def part(chosen: RankWork, load: StepLoad = load) -> StepTime:
         return step_time(chosen, load, accelerator, parallelism, performance)
 
     lanes = accelerator.filled_features
@@ -157,12 +158,15 @@ def micro_batch_time(
     if settings.adapter == "boft" and work.rotation_flops:
         passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
     matrix_s = products_s * (passes + product_again + adapters_ratio)
-    wider = work.attention_slowdown(accelerator)
 
     def attended_s(one: float | None) -> Number:
-        return (attention if one is None else part(filled(one).filled_attention)).work_s
+        computed = attention
+        if one is not None:
+            computed = part(filled(one).filled_attention, in_blocks(load, span, settings))
+        slower = filled(one).heads.slowdown(accelerator, calibration.score_features)
+        return computed.work_s * slower
 
-    forward_attention_s = by_lanes(lanes, attended_s) * wider
+    forward_attention_s = by_lanes(lanes, attended_s)
     backward = ATTENTION_BACKWARD if settings.trains else 0.0
     attention_s = forward_attention_s * (1.0 + backward + attention_again)
 

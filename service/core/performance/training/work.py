@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil
 
 import numpy as np
 
 from service.core.architecture.model import (
-    Attention,
     DenseFeedForward,
-    LatentAttention,
     LayerGroup,
     MixtureOfExperts,
     ModelArchitecture,
-    Span,
 )
 from service.core.architecture.sharding import kv_heads, rank_elements, rank_shape
 from service.core.architecture.tensors import Shard, TensorClass
-from service.core.deployment import Accelerator, Parallelism, Precision
+from service.core.deployment import Parallelism, Precision
 from service.core.elementwise import Number, where
 from service.core.memory.training.activations import layer_savings
 from service.core.memory.training.adapters import LOW_RANK, is_adapted
 from service.core.memory.training.settings import TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
-from service.core.performance.attended import AttentionWork
-from service.core.performance.kernels import OPERAND_BITS, peak_flops_per_s
+from service.core.performance.kernels import OPERAND_BITS
+from service.core.performance.training.attention import Heads, attention_of, filled, heads_of
 from service.core.performance.work import MatrixProduct, RankWork, rank_work
 
 #: Bytes of a logit beside the product that makes it: 16 bit, and 32 bit for the loss; a fused
@@ -40,22 +36,6 @@ _LOGIT_BYTES = {
     "fused": 2.0,
 }
 
-
-#: Tokens of a block of attention where products are filled up, which a window covers whole: 1,024
-#: forward and 2,048 backward, weighed by their work.
-#: Source: Google, tpu-recipes, training/ironwood, 2026 (sa_block_q, sa_block_kv and of gradients).
-_BLOCK_TOKENS = 1536
-
-#: Time of attention in 8 bit over that in 16: the softmax between its products stays as it is.
-#: Source: Shah et al., FlashAttention-3, 2024, abstract (740 and 1,200 TFLOPS on an H100), forward,
-#: https://arxiv.org/abs/2407.08608; the backward pass is taken to gain as much.
-_FP8_ATTENTION_RATIO = 740.0 / 1200.0
-
-#: Time of attention by the first FlashAttention over that by its successor, forward and backward:
-#: 1.7 to 3.0 by its kernels of CUDA, 1.3 to 2.5 by those of Triton, so that both are within 1.7 to
-#: 2.5. The lower end is taken, as trainers preferred the faster of them.
-#: Source: Dao, FlashAttention-2, 2023, section 4.1, https://arxiv.org/abs/2307.08691.
-_FIRST_FLASH_RATIO = 1.7
 
 #: What weights can be trained in, with products of fewer than 16 bits.
 _TRAINED_NARROW = ("fp8", "fp4")
@@ -77,9 +57,8 @@ class TrainingWork:
     ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``narrow_ratio``
     is the share of dense products with narrowed operands, ``head_ratio`` that of the head's, and
     ``ending_ratio`` that of products which end a layer and whose results no gradient needs,
-    ``adapters_per_layer`` how many matrices of a layer have an adapter; kernels of attention take
-    ``attention_ratio`` times as long as those of today. ``filled_attention`` and
-    ``filled_ratio`` have what is computed beside: zeros that fill up vectors, and
+    ``adapters_per_layer`` how many matrices of a layer have an adapter. ``filled_attention``, of
+    ``heads``, and ``filled_ratio`` have what is computed beside: zeros that fill up vectors, and
     blocks that windows cover in part.
     """
 
@@ -88,8 +67,7 @@ class TrainingWork:
     filled_attention: RankWork
     filled_ratio: float
     matrix_precision: str
-    attention_precision: str
-    attention_ratio: float
+    heads: Heads
     elementwise_bytes_per_token: float
     elementwise_bytes_per_pair: float
     narrowed_elements_per_token: float
@@ -104,16 +82,6 @@ class TrainingWork:
     adapter_flops_per_token: float
     rotation_flops: float
     normed_elements: float
-
-    def attention_slowdown(self, accelerator: Accelerator) -> Number:
-        """Time of attention by its kernels and precision over that of today's in 16 bit [-]."""
-        if self.attention_precision == "bf16":
-            return self.attention_ratio
-        if self.attention_precision == "fp8":
-            return _FP8_ATTENTION_RATIO
-        usual, _ = peak_flops_per_s(accelerator, "bf16")
-        wider, _ = peak_flops_per_s(accelerator, self.attention_precision)
-        return self.attention_ratio * usual / wider
 
 
 @lru_cache(maxsize=1024)
@@ -176,6 +144,8 @@ def training_work(
         reductions=0.0,
         exchanges=0.0,
     )
+    asked = architecture, parallelism, settings
+    computed_attention = attention_of(*asked, lanes)
     return TrainingWork(
         products=replace(
             work,
@@ -185,14 +155,11 @@ def training_work(
             state_bytes_per_sequence=0.0,
             exchanges=0.0,
         ),
-        attention=replace(alone, attention=_attention(architecture, parallelism, settings, None)),
-        filled_attention=replace(
-            alone, attention=_attention(architecture, parallelism, settings, lanes)
-        ),
+        attention=replace(alone, attention=attention_of(*asked, None)),
+        filled_attention=replace(alone, attention=computed_attention),
         filled_ratio=_filled_ratio(products, meeting, lanes),
         matrix_precision=chosen.matrix_precision,
-        attention_precision=_attention_precision(precision, settings),
-        attention_ratio=_FIRST_FLASH_RATIO if settings.attention == "flash-1" else 1.0,
+        heads=heads_of(computed_attention, precision, settings),
         elementwise_bytes_per_token=per_token + logits,
         elementwise_bytes_per_pair=sum(g.count * g.stored_bytes_per_pair for g in kept),
         narrowed_elements_per_token=narrow,
@@ -225,20 +192,6 @@ def by_lanes(lanes: Number | None, found: Callable[[float | None], Number]) -> N
     for each in np.unique(lanes[np.isfinite(lanes)]):
         figure = where(lanes == each, found(float(each)), figure)
     return figure
-
-
-def masked_pairs_ratio(settings: TrainingSettings) -> float:
-    """Pairs of tokens that kernels of attention multiply over those that no mask hides [-].
-
-    Unfused kernels multiply whole squares of which a causal mask hides half.
-    """
-    return 2.0 if settings.attention == "eager" else 1.0
-
-
-def _attention_precision(precision: Precision, settings: TrainingSettings) -> str:
-    if _bits(precision.activations) > _HALF_BITS:
-        return "fp32"
-    return "fp8" if settings.attention == "flash-fp8" else "bf16"
 
 
 def _uses_per_token(item: MatrixProduct, meeting: float) -> float:
@@ -290,15 +243,8 @@ def _filled_ratio(
     for item in products:
         uses = _uses_per_token(item, meeting)
         asked += uses * item.input_features * item.output_features
-        computed += (
-            uses * _filled(item.input_features, lanes) * _filled(item.output_features, lanes)
-        )
+        computed += uses * filled(item.input_features, lanes) * filled(item.output_features, lanes)
     return computed / asked
-
-
-def _filled(features: float, lanes: float | None) -> float:
-    """Features with those that fill up the last matrix unit [-]."""
-    return features if lanes is None else ceil(features / lanes) * lanes
 
 
 def _narrow_ratio(products: tuple[MatrixProduct, ...]) -> float:
@@ -392,45 +338,3 @@ def product_format(precision: Precision, settings: TrainingSettings) -> NumberFo
 
 def _bits(number_format: NumberFormat) -> int:
     return OPERAND_BITS[number_format.matrix_precision]
-
-
-def _attention(
-    architecture: ModelArchitecture,
-    parallelism: Parallelism,
-    settings: TrainingSettings,
-    lanes: float | None,
-) -> tuple[AttentionWork, ...]:
-    """Attention of every group of layers; latents are expanded to heads, as training does.
-
-    Unfused kernels multiply masked pairs as well, and vectors of so many lanes what fills up heads
-    and blocks: a window lies in one block more than it is long.
-    """
-    masked = masked_pairs_ratio(settings)
-    attention = []
-    for group in architecture.groups:
-        match group.mixer:
-            case Attention() as mixer:
-                heads_of = (mixer.head_dim, mixer.value_head_dim)
-                window = mixer.window_tokens or mixer.chosen_tokens
-                chunked = mixer.span is Span.CHUNKED
-            case LatentAttention() as mixer:
-                heads_of = (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim, mixer.v_head_dim)
-                window, chunked = mixer.attended_tokens, False
-            case _:
-                continue
-        width = sum(_filled(features, lanes) for features in heads_of)
-        if lanes is not None and isinstance(mixer, Attention) and window is not None:
-            block = _BLOCK_TOKENS
-            window = ceil(window / block) * block + (0 if chunked else block)
-        heads = ceil(mixer.query_heads / parallelism.tensor)
-        summed = mixer.tokens_per_entry if isinstance(mixer, LatentAttention) else 1
-        attention.append(
-            AttentionWork(
-                layers=group.count,
-                flops_per_pair=group.count * 2.0 * heads * width * masked / summed,
-                cache_bytes_per_token=0.0,
-                window_tokens=window,
-                chunked=chunked,
-            )
-        )
-    return tuple(attention)

@@ -12,10 +12,11 @@ from service.core.architecture.tensors import TensorClass
 from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
 from service.core.memory.weights import total_model_bytes
 from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.attended import attended
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.replica import overlapping_stages
 from service.core.performance.release_kernels import STEPWISE_RATIO
-from service.core.performance.step import attended, step_time
+from service.core.performance.step import step_time
 from service.core.performance.steps import StepLoad
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100, deployment
@@ -361,7 +362,8 @@ def test_whole_products_compute_what_windows_take_away_within_what_is_kept():
     prompt = StepLoad(512.0, 1.0, 256.0, 0.0, 0.0)
     skipped = attended(layer, prompt, 1)[0]
     whole = attended(layer, prompt, 1, skips_masked=False)[0]
-    assert skipped == 512.0 * 128.0
+    # Until the window is full, a token attends to those before it.
+    assert skipped == (512.0 - 128.0) * 128.0 + 128.0 * 128.0 / 2.0
     # The cache keeps a window and the tokens of the step.
     assert whole == 512.0 * 512.0
     later = attended(layer, replace(prompt, prefill_context_tokens=4096.0), 1, False)[0]

@@ -24,19 +24,23 @@ NARROW_HEADS = parse_config(
     {**LLAMA_70B, "head_dim": 64, "num_attention_heads": 128, "num_key_value_heads": 16}
 )
 LANED = replace(H100, vector_lane_count=128.0)
+#: Tokens beside which a block of attention is short, and what blocks on the diagonal add there.
+LONG, ON_DIAGONAL = 262_144, 0.01
 
 
-def step(architecture, accelerator, tokens=8192):
+def step(architecture, accelerator, tokens=8192, settings=None, calibration=USUAL):
     deployment = Deployment(architecture, BF16, accelerator, Parallelism(tensor=8))
-    return training_step(deployment, TrainingSettings(), MicroBatch(1, tokens), HOST, USUAL)
+    chosen = settings or TrainingSettings()
+    return training_step(deployment, chosen, MicroBatch(1, tokens), HOST, calibration)
 
 
 def test_heads_of_half_the_lanes_take_twice_the_time_and_count_the_same_operations():
-    narrow, laned = step(NARROW_HEADS, H100), step(NARROW_HEADS, LANED)
-    assert laned.attention_s == pytest.approx(2 * narrow.attention_s, rel=1e-3)
+    narrow, laned = step(NARROW_HEADS, H100, LONG), step(NARROW_HEADS, LANED, LONG)
+    assert laned.attention_s == pytest.approx(2 * narrow.attention_s, rel=ON_DIAGONAL)
     assert laned.matrix_products_s == pytest.approx(narrow.matrix_products_s, rel=1e-3)
     assert laned.model_flops == narrow.model_flops
-    assert step(WIDE_HEADS, LANED).attention_s == step(WIDE_HEADS, H100).attention_s
+    wide = step(WIDE_HEADS, H100, LONG).attention_s
+    assert step(WIDE_HEADS, LANED, LONG).attention_s == pytest.approx(wide, rel=ON_DIAGONAL)
 
 
 def test_heads_fill_a_part_of_a_wide_matrix_unit():
@@ -44,8 +48,8 @@ def test_heads_fill_a_part_of_a_wide_matrix_unit():
     # only the narrow ones of a rank's keys and values leave some of it idle.
     arrays = replace(LANED, matrix_unit_width=256.0)
     for heads, idle in ((WIDE_HEADS, 2), (NARROW_HEADS, 4)):
-        plain, arrayed = step(heads, H100), step(heads, arrays)
-        assert arrayed.attention_s == pytest.approx(idle * plain.attention_s, rel=1e-3)
+        plain, arrayed = step(heads, H100, LONG), step(heads, arrays, LONG)
+        assert arrayed.attention_s == pytest.approx(idle * plain.attention_s, rel=ON_DIAGONAL)
         assert 1.0 < arrayed.matrix_products_s / plain.matrix_products_s < 1.03
         assert arrayed.model_flops == plain.model_flops
 
@@ -82,9 +86,47 @@ def test_windows_lie_in_one_block_more_than_they_are_long():
         {**LLAMA_70B, "model_type": "mistral", "sliding_window": 128, "head_dim": 128}
     )
     few, laned = step(sliding, H100, 65536), step(sliding, LANED, 65536)
-    assert laned.attention_s == pytest.approx(few.attention_s * 2 * 1536 / 128, rel=0.02)
+    assert laned.attention_s == pytest.approx(few.attention_s * 2 * 2048 / 128, rel=0.05)
     short = step(sliding, LANED, 2048)
     assert short.attention_s <= step(WIDE_HEADS, LANED, 2048).attention_s * 1.001
+
+
+def test_blocks_on_the_diagonal_are_multiplied_whole():
+    # A causal mask leaves half of a square, and half of the blocks on its diagonal besides: all of
+    # a sequence that is one block, a quarter more of one of four.
+    for tokens, more in ((1024, 2.0), (2048, 2.0), (8192, 1.25)):
+        plain, laned = step(WIDE_HEADS, H100, tokens), step(WIDE_HEADS, LANED, tokens)
+        assert laned.attention_s == pytest.approx(more * plain.attention_s, rel=1e-3)
+        assert laned.model_flops == plain.model_flops
+    eager = TrainingSettings(attention="eager")
+    squares = [step(WIDE_HEADS, one, 2048, eager).attention_s for one in (H100, LANED)]
+    # Kernels that multiply whole squares have no blocks.
+    assert squares[1] == squares[0]
+
+
+def test_a_softmax_takes_as_long_whatever_the_features_of_a_head():
+    softmax = replace(USUAL, score_features=64.0)
+
+    def attention_s(heads, calibration):
+        return step(heads, H100, calibration=calibration).attention_s
+
+    # Constants are about heads of 128.
+    assert attention_s(WIDE_HEADS, softmax) == pytest.approx(attention_s(WIDE_HEADS, USUAL))
+    # Half the features have twice the scores for as many products.
+    slower = attention_s(NARROW_HEADS, softmax) / attention_s(NARROW_HEADS, USUAL)
+    assert slower == pytest.approx((64 + 64) / 64 / ((128 + 64) / 128))
+    flops = [step(NARROW_HEADS, H100, calibration=one).model_flops for one in (USUAL, softmax)]
+    assert flops[0] == flops[1]
+
+
+def test_a_sliding_window_is_not_full_for_the_first_tokens():
+    sliding = parse_config(
+        {**LLAMA_70B, "model_type": "mistral", "sliding_window": 4096, "head_dim": 128}
+    )
+    windowed, whole = step(sliding, H100, 8192), step(WIDE_HEADS, H100, 8192)
+    # Half of the tokens attend to those before them, the others to a full window.
+    pairs = 4096 * 4096 / 2 + 4096 * 4096
+    assert windowed.attention_s / whole.attention_s == pytest.approx(pairs / (8192 * 8192 / 2))
 
 
 def test_sequence_parallelism_divides_what_adapters_read_and_write_whole():
