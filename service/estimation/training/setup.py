@@ -314,7 +314,7 @@ def usual_weights(architecture: ModelArchitecture, method: str, recipes: Recipes
     A quantised base; of weights that are trained what the framework holds, else as shipped.
     """
     if method == "qlora":
-        return _QUANTISED_BASE
+        return recipes.usual_base or _QUANTISED_BASE
     if method == "full" and "weights" in recipes.unless_told:
         return str(recipes.unless_told["weights"])
     native = architecture.native_format
