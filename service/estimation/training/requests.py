@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from service.core.architecture.prediction import MOST_PREDICTION_LAYERS
 from service.core.memory.training.settings import (
     ALL_LINEAR,
-    Adapter,
     AttentionKernel,
     Checkpointing,
     CrossEntropy,
     ExpertDispatch,
     Fp8Recipe,
-    Optimizer,
     Schedule,
 )
 from service.estimation.compliance.requests import RuleFacts
@@ -40,6 +38,12 @@ from service.estimation.requests import (
     ParallelismRequest,
     PrecisionRequest,
     TierReference,
+)
+from service.estimation.training.called import (
+    AdapterName,
+    MethodName,
+    OptimizerName,
+    settings_of_method,
 )
 
 #: The training run that examples and documentation use throughout.
@@ -96,29 +100,6 @@ TensorNames = Annotated[
 ]
 Dtype = Literal["fp32", "bf16", "fp16"]
 
-#: What trainers and papers call optimizers, with hyphens for underscores.
-_OPTIMIZERS_CALLED = {
-    **dict.fromkeys(("adam", "adamw-torch", "adamw-torch-fused", "adamw-hf"), "adamw"),
-    **dict.fromkeys(("adam-8bit", "adam8bit", "adamw8bit", "adamw-bnb-8bit"), "adamw-8bit"),
-    "paged-adamw-32bit": "paged-adamw",
-    "paged-adamw8bit": "paged-adamw-8bit",
-    "lion-32bit": "lion",
-    "galore": "galore-adamw",
-}
-
-
-def _optimizer_meant(given: object) -> object:
-    """An optimizer by the name that fields have, or by what trainers call it."""
-    if not isinstance(given, str):
-        return given
-    typed = given.strip().casefold().replace("_", "-")
-    return _OPTIMIZERS_CALLED.get(typed, typed if typed in get_args(Optimizer) else given)
-
-
-OptimizerName = Annotated[
-    Optimizer, BeforeValidator(_optimizer_meant, json_schema_input_type=Optimizer)
-]
-
 
 class TrainingOffloadRequest(Request):
     """What is offloaded from the accelerator."""
@@ -162,9 +143,11 @@ class FailuresRequest(Request):
 class TrainingSettingsRequest(Request):
     """How the model is trained."""
 
-    method: Literal["full", "lora", "qlora"] = "full"
+    method: MethodName = "full"
     """What is trained: all weights (full), adapters (lora), or adapters on a quantised base model
-    (qlora)."""
+    (qlora). Other names are understood: SFT and pretraining as full, DoRA and other adapters as
+    lora with that adapter, QDoRA as qlora with it, GaLore and APOLLO as full with that
+    optimizer."""
     lora_rank: int = Field(16, ge=1, le=8192)
     """Rank of LoRA adapters and others that have one."""
     lora_targets: TensorNames | None = Field(None, examples=[ALL_LINEAR])
@@ -173,7 +156,7 @@ class TrainingSettingsRequest(Request):
     linear layers for most others."""
     trained_tensors: TensorNames = ()
     """Names of tensors that are fully trained in addition to the adapters, such as lm_head."""
-    adapter: Adapter = "lora"
+    adapter: AdapterName = "lora"
     """Kind of adapter for methods lora and qlora. dora, adalora, vera, ia3 and boft also apply to
     lora_targets. lora-fa trains only the second matrix of each adapter. prompt and prefix train
     virtual_tokens. norms trains the weights of normalisation layers."""
@@ -337,6 +320,11 @@ class TrainingSettingsRequest(Request):
     """Known model FLOPs utilisation (without recomputation, relative to the dense peak). The time
     of a step then follows from it instead of the estimate. If null, utilisation is estimated."""
     failures: FailuresRequest = FailuresRequest()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _called_by_its_adapter(cls, given: object) -> object:
+        return settings_of_method(given)
 
 
 class TrainingRequest(CatalogRequest):
