@@ -414,3 +414,10 @@ def test_a_reference_that_nobody_names_is_as_trainers_take_it(
         return post_training_answer(request, packaged_snapshot)["memory"]["total_bytes"]
 
     assert memory() == memory(**meant)
+
+
+@pytest.mark.parametrize(("prompts", "said"), [(None, True), (256, False)])
+def test_a_step_whose_prompts_nobody_told_is_said_to_be_small(packaged_snapshot, prompts, said):
+    body = EXAMPLE_GRPO | {"grpo": EXAMPLE_GRPO["grpo"] | {"prompts": prompts}}
+    answer = post_training_answer(PostTrainingRequest.model_validate(body), packaged_snapshot)
+    assert ("prompts_assumed" in {one["code"] for one in answer["warnings"]}) is said
