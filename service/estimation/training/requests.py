@@ -231,10 +231,11 @@ class TrainingSettingsRequest(Request):
     """What is recomputed in the backward pass: none; selective (attention scores);
     selective-operators (also every second matrix product); or full (whole layers). If null, as in
     the framework: selective-operators for torchtitan; full for MaxText, LLaMA-Factory, Axolotl,
-    ms-swift, Unsloth, PEFT and TRL, verl, OpenRLHF and GPT-NeoX, for torchtune except with method
-    lora on several accelerators, for LitGPT and Llama Cookbook on several, for Transformers with
-    method qlora, and for Megatron before it had sequence parallelism; none for others. It is full,
-    too, where more than half of all layers must be recomputed for the run to fit."""
+    ms-swift, Unsloth, PEFT and TRL, verl, OpenRLHF and GPT-NeoX, for adapters where no framework is
+    named, for torchtune except with method lora on several accelerators, for LitGPT and Llama
+    Cookbook on several, for Transformers with method qlora, and for Megatron before it had sequence
+    parallelism; none for others. It is full, too, where more than half of all layers must be
+    recomputed for the run to fit."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Number of layers that are recomputed together, with activation_checkpointing full."""
     attention: AttentionKernel | None = None

@@ -358,7 +358,7 @@ def test_a_run_is_its_steps(ask, base):
         # States that are divided by one stage leave no room for a copy of the model.
         ("meta-llama/Llama-3.1-8B", {"method": "full"}, {"dpo": {}}),
         # The base alone fits whole on each accelerator, not twice.
-        ("meta-llama/Llama-3.1-70B", {"method": "qlora"}, {"dpo": {}}),
+        ("meta-llama/Llama-3.1-70B", {"method": "qlora"}, {"dpo": {"reference": "copy"}}),
         # A teacher is divided as its student is, which need not be for itself.
         (
             "meta-llama/Llama-3.1-8B",
