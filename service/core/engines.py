@@ -406,7 +406,9 @@ def class_of_unknown(name: str, weights_format: str | None, workload: EngineWork
 
 
 _HAS_MEGATRON = re.compile(r"megatron|nemo|mindspeed|colossal")
-_HAS_PROGRAM = re.compile(r"maxtext|levanter|jax|xla|paxml|llm\.(c|q)\b|llm(c|q)$")
+_HAS_PROGRAM = re.compile(
+    r"maxtext|levanter|jax|xla|paxml|praxis|t5x|tunix|easydel|llm\.(c|q)\b|llm(c|q)$"
+)
 _HAS_TRAINER = re.compile(r"trainer|transformers|peft|trl|lora|tuning|tune|accelerate|deepspeed")
 _HAS_LLAMA_CPP = re.compile(r"llama|gg(ml|uf)|exl|bitnet|whisper\.cpp|rwkv|mlx|metal|kobold")
 _HAS_EAGER = re.compile(r"transformers|huggingface|^hf|eager|accelerate|bitsandbytes|pipeline")

@@ -59,7 +59,8 @@ class Recipes:
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
     ``fp8_recipes`` the ways in which it scales operands of 8 bits, of which the first is usual,
-    ``bases`` formats of frozen weights of fewer bits, ``products`` formats of 8 or fewer bits that
+    ``bases`` formats of frozen weights of fewer bits, of which ``usual_base`` is taken unless told
+    otherwise (None: that of bitsandbytes), ``products`` formats of 8 or fewer bits that
     it multiplies in (None: any), and ``offload_places`` where it keeps what the accelerator does
     not (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by
     which people train adapters with it, which searches try; ``degrees`` where it says none. Where
@@ -102,6 +103,7 @@ class Recipes:
     also_usual: tuple[Usual, ...] = ()
     also_products: tuple[str, ...] = ()
     interleaved_rounds: InterleavedRounds | None = None
+    usual_base: str | None = None
 
     def untold(
         self,

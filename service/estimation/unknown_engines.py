@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from service.catalog.entries.references import UnknownReference
-from service.core.engines import EngineWorkload
+from service.core.engines import CLASSES, EngineWorkload, class_of_unknown
+
+#: What may be left out, and what is then estimated.
+_LEFT_OUT = {
+    "training": ". Or leave it out: figures are then between those of all measured frameworks",
+    "inference": "",
+}
 
 
 class UnknownEngine(UnknownReference):
@@ -25,11 +31,17 @@ class UnknownEngine(UnknownReference):
         self, unknown: UnknownReference, workload: EngineWorkload, able: Sequence[str]
     ) -> None:
         near = tuple(id_ for id_ in unknown.suggestions if id_ in able)
-        super().__init__(unknown.collection, unknown.reference, near)
-        self._able = f"for {workload} there are {', '.join(able)}"
+        kind = CLASSES[class_of_unknown(unknown.reference, None, workload)]
+        usual = CLASSES[class_of_unknown("", None, workload)]
+        alike = (kind.reference,) if not near and kind is not usual else ()
+        super().__init__(unknown.collection, unknown.reference, near or alike)
+        self._alike = alike
+        self._able = f"or {workload} there are {', '.join(able)}{_LEFT_OUT[workload]}"
 
     @property
     def hint(self) -> str:
-        """What may be meant, and all that there is."""
+        """What may be meant, or is the nearest of its kind by its name, and all that there is."""
+        if self._alike:
+            return f"; the nearest of its kind is {self._alike[0]}. F{self._able}"
         near = super().hint
-        return f"{near} {self._able.capitalize()}" if near else f"; {self._able}"
+        return f"{near} F{self._able}" if near else f"; f{self._able}"

@@ -283,6 +283,8 @@ class EngineRecipes(Stated):
     """Values of optimizer that it has: others are refused."""
     bases: NotRequired[list[str]]
     """Formats of few bits that frozen weights may have: others are refused."""
+    usual_base: NotRequired[str]
+    """That of them which is taken where nobody says; bnb-nf4 if left out."""
     products: NotRequired[list[Literal["fp8", "int8", "nvfp4"]]]
     """Formats of 8 or fewer bits that it multiplies in: others are refused; any if left out."""
     also_products: NotRequired[list[Literal["fp8", "int8"]]]
@@ -405,6 +407,8 @@ class EngineEntry(CatalogEntry):
     ended: NotRequired[str]
     """Month of its last release, where none will follow."""
     unestimated: NotRequired[str]
+    library: NotRequired[bool]
+    """Whether others are built on it, so that software said to be it may be any of them."""
     start: NotRequired[EngineStart]
     starts_training: NotRequired[EngineStartsTraining]
     started_as: NotRequired[list[str]]

@@ -261,6 +261,7 @@ def _recipes(trains: Document) -> Recipes:
         _usual(trains, "also_usual", UNTOLD + ALSO_OPEN),
         lists["also_products"],
         _rounds(trains.get("interleaved_rounds")),
+        usual_base=trains.get("usual_base"),
     )
 
 

@@ -54,7 +54,8 @@ def engine_said(
     -------
     str, or None
         An engine for the workload; None where words begin with the name of none, or of one that
-        is another than the request's.
+        is another than the request's. A library that others are built on, too, and that
+        containers are called after, tells nothing.
     """
     words = document.get("engine")
     if not isinstance(words, str):
@@ -63,7 +64,9 @@ def engine_said(
     lengths = {
         id_: max((len(name) for name in _names(entry.document) if _begins(said, name)), default=0)
         for id_, entry in snapshot.engines.items()
-        if workload in entry.value.workloads and id_ != FALLBACK_ENGINE
+        if workload in entry.value.workloads
+        and id_ != FALLBACK_ENGINE
+        and not entry.document.get("library")
     }
     found = max(lengths, key=lambda id_: lengths[id_], default=None)
     if found is None or not lengths[found]:

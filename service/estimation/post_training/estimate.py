@@ -28,12 +28,11 @@ from service.estimation.costs.answers import TrainingCost, TrainingRunCost
 from service.estimation.costs.estimate import Costs, Prices, costs, resolve_prices, trained_costs
 from service.estimation.impacts.footprint_views import basis
 from service.estimation.impacts.place import footprint_warnings
-from service.estimation.learning.deployments import calibration_used, learnt_training
+from service.estimation.learning.deployments import calibration_used
 from service.estimation.learning.learnt import learnt_steps
 from service.estimation.platforms import sited
 from service.estimation.post_training import answers
-from service.estimation.post_training.frozen import PAIR, distillation, dpo
-from service.estimation.post_training.generation import grpo
+from service.estimation.post_training.fitting import all_fit, fitted, sequences_each
 from service.estimation.post_training.parts import Parts, Pooled, Prepared, Run
 from service.estimation.post_training.requests import PostTrainingRequest
 from service.estimation.requests import CostRequest
@@ -44,11 +43,9 @@ from service.estimation.training.answers import (
     TrainingImpacts,
     TrainingParts,
 )
-from service.estimation.training.batches import reduced
 from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import calibration_entries
 from service.estimation.training.memory import fit_warnings, largest_micro_batch
-from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import failures_of, run_steps
 from service.estimation.training.speed_figures import run_figures
 from service.estimation.writing import written
@@ -67,8 +64,7 @@ def post_training_answer(
     region = problems.attempt(
         "/region", lambda: resolve_region(request.region, snapshot, request.year)
     )
-    run = _run(request, snapshot, problems)
-    run, parts = _fitting(run, _parts(run, problems), problems)
+    run, parts = fitted(request, snapshot, problems)
     place = sited(problems.resolved(region), run.resolved.machine, request.facility, snapshot)
     region = place.region
     tokens_per_step = parts.updates * run.sequences * run.sequence_tokens
@@ -88,8 +84,8 @@ def post_training_answer(
         **frame(snapshot.revision),
         "deployment": {**echo_training(resolved), "region": placed_id(region)},
         "objective": request.objective,
-        "fits": _fits(parts),
-        "memory": _memory(parts, _sequences_each(request)),
+        "fits": all_fit(parts),
+        "memory": _memory(parts, sequences_each(request)),
         "generation_memory": parts.generation_memory,
         "teacher_memory": parts.teacher_memory,
         "step": _step(parts, composition),
@@ -125,59 +121,6 @@ def post_training_answer(
     }
 
 
-def _run(request: PostTrainingRequest, snapshot: CatalogSnapshot, problems: Problems) -> Run:
-    """The run itself; of pairs, a micro-batch has two sequences each."""
-    if request.training.sequence_lengths is not None:
-        problems.add(
-            "/training/sequence_lengths",
-            "sequences of post-training are taken to be full; give sequence_length alone",
-        )
-    resolved = learnt_training(request, snapshot, problems)
-    setup, asked = resolved.setup, request.grpo
-    size = int(setup.micro_batch.sequences)
-    if request.training.micro_batch_size is None and asked is not None and asked.prompts:
-        # An optimizer step takes no more sequences than are generated.
-        others = setup.settings.gradient_accumulation_steps * setup.deployment.parallelism.data
-        size = reduced(size, int(asked.prompts * asked.samples_per_prompt / others))
-    return _in_batches(request, snapshot, resolved, size)
-
-
-def _in_batches(
-    request: PostTrainingRequest, snapshot: CatalogSnapshot, resolved: ResolvedTraining, size: int
-) -> Run:
-    """The run with a size of micro-batches."""
-    resolved = resolved.in_batches(size, _sequences_each(request))
-    setup = resolved.setup
-    accumulated = setup.micro_batch.sequences * setup.settings.gradient_accumulation_steps
-    sequences = float(accumulated * setup.deployment.parallelism.data)
-    return Run(request, snapshot, resolved, resolved.figures(snapshot), sequences)
-
-
-def _fitting(run: Run, parts: Parts, problems: Problems) -> tuple[Run, Parts]:
-    """The run with a micro-batch that fits beside all that stands there, if nobody told one."""
-    if run.request.training.micro_batch_size is not None:
-        return run, parts
-    each = _sequences_each(run.request)
-    taken = int(run.resolved.setup.micro_batch.sequences / each)
-    fitting = reduced(taken, int(largest_micro_batch(parts.memory, each).value))
-    if fitting == taken:
-        return run, parts
-    run = _in_batches(run.request, run.snapshot, run.resolved, fitting)
-    return run, _parts(run, problems)
-
-
-def _parts(run: Run, problems: Problems) -> Parts:
-    """What the objective that is given is composed of."""
-    request = run.request
-    if request.distillation is not None:
-        return distillation(run, request.distillation.teacher, problems)
-    if request.dpo is not None:
-        return dpo(run, request.dpo, problems)
-    if request.grpo is None:
-        problems.refuse("", "give one of distillation, dpo and grpo")
-    return grpo(run, request.grpo, problems)
-
-
 def _whole_run(run: Run, composition: Composition) -> TrainingRun | None:
     tokens = run.request.training.tokens
     if tokens is None:
@@ -190,16 +133,6 @@ def _whole_run(run: Run, composition: Composition) -> TrainingRun | None:
         composition.accelerators,
         failures,
     )
-
-
-def _fits(parts: Parts) -> bool:
-    apart = (parts.generation_memory, parts.teacher_memory)
-    return bool(parts.memory.fits) and all(each is None or each["fits"] for each in apart)
-
-
-def _sequences_each(request: PostTrainingRequest) -> float:
-    """Sequences of each of what a micro-batch counts [-]."""
-    return 1.0 if request.dpo is None else PAIR
 
 
 def _memory(parts: Parts, sequences_each: float) -> answers.PostTrainingMemory:
@@ -390,7 +323,7 @@ def _warnings(
     """What a careful colleague would say of all parts."""
     resolved = run.resolved
     yield from resolved.warnings
-    yield from fit_warnings(resolved, parts.memory, _sequences_each(run.request))
+    yield from fit_warnings(resolved, parts.memory, sequences_each(run.request))
     yield from run.figures.warnings
     yield from run.figures.power_warnings
     yield from parts.warnings

@@ -47,6 +47,12 @@ from service.estimation.training.speed import resolved_speed
 _SENT, _INDEX, _WIDE = 2.0, 4.0, 4.0
 #: Sequences of a pair: the chosen and the rejected one.
 PAIR = 2.0
+_BASE_ASSUMED = EstimateWarning(
+    "reference_assumed",
+    "the request does not name the reference: the base below the adapters is taken, with these "
+    "switched off, as trainers do; a copy of the model beside it would take its weights again",
+    about="dpo.reference",
+)
 
 
 def trained(run: Run, beside: Beside, problems: Problems) -> tuple[TrainingMemory, TrainingSpeed]:
@@ -95,18 +101,38 @@ def passes(beside: Beside, speed: TrainingSpeed, sequences: float) -> TrainingSp
 
 def dpo(run: Run, asked: DpoRequest, problems: Problems) -> Parts:
     """Pairs, of whose answers a reference tells the probability as well."""
-    beside = reference(run, asked.reference, asked.reference_zero_stage, "/dpo/reference", problems)
+    kind = asked.reference or _usual_reference(run, asked)
+    beside = reference(run, kind, asked.reference_zero_stage, "/dpo/reference", problems)
     memory, speed = trained(run, beside, problems)
     pooled, prepared = training_pool(run), None
     phases = [phase_of("training", TRAINING, speed, run.figures)]
     forward = passes(beside, speed, run.sequences)
-    if asked.reference == "stored":
+    if kind == "stored":
         # One log-probability in 32 bit for each answer.
         each_bytes = _WIDE / run.sequence_tokens
         prepared = Prepared(pooled, forward, run.figures, each_bytes, asked.reference_epochs)
     else:
         phases.append(phase_of("reference", TRAINING, forward, run.figures))
-    return Parts(memory, speed, (pooled,), tuple(phases), 1.0, run.sequences, prepared=prepared)
+    assumed = () if asked.reference or kind != "base" else (_BASE_ASSUMED,)
+    return Parts(
+        *(memory, speed, (pooled,), tuple(phases), 1.0, run.sequences),
+        prepared=prepared,
+        warnings=assumed,
+    )
+
+
+def _usual_reference(run: Run, asked: DpoRequest) -> str:
+    """The reference that trainers take where nobody says.
+
+    Of adapters it is the base, unless a copy is told how to be divided.
+
+    References
+    ----------
+    TRL, trl/trainer/dpo_trainer.py; LLaMA-Factory, src/llamafactory/train/trainer_utils.py
+    (create_ref_model); torchtune, recipes/lora_dpo_distributed.py, 2025
+    """
+    adapts = run.resolved.setup.settings.method != "full"
+    return "base" if adapts and asked.reference_zero_stage is None else "copy"
 
 
 def distillation(run: Run, asked: TeacherRequest, problems: Problems) -> Parts:

@@ -7,6 +7,7 @@ from math import ceil
 
 from service.core.estimate.composition import Phase, PoolName, forward_speed, sent_s
 from service.core.estimate.inference import inference_energy
+from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact, scale
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.training.beside import Beside
@@ -133,11 +134,32 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
             "capacity_bytes": float(generated.memory.capacity_bytes),
             "fits": generated.fits,
         },
-        warnings=(*generated.warnings, *(said for one in others for said in one.warnings)),
+        warnings=(
+            *(() if asked.prompts else (_prompts_warning(prompts, each),)),
+            *generated.warnings,
+            *(said for one in others for said in one.warnings),
+        ),
         entries=(
             *resolved.entries(),
             *(entry for one in others for entry in one.entries(run.snapshot)),
         ),
+    )
+
+
+def _prompts_warning(prompts: int, each: int) -> EstimateWarning:
+    """What to say of prompts of a step that nobody told.
+
+    References
+    ----------
+    verl, verl/trainer/config/ppo_trainer.yaml (train_batch_size 1024); OpenRLHF,
+    openrlhf/cli/train_ppo_ray.py (rollout_batch_size 1024), 2025
+    """
+    return EstimateWarning(
+        "prompts_assumed",
+        f"the request does not say how many prompts a step has: {prompts} with {each} completions "
+        "each are taken, as many as one optimizer step trains on. Runs often take hundreds, whose "
+        "completions are generated side by side, in less time each; state grpo.prompts",
+        about="grpo.prompts",
     )
 
 

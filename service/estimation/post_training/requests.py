@@ -83,10 +83,10 @@ class DistillationRequest(Request):
 class DpoRequest(Request):
     """Direct preference optimisation: pairs of a chosen and a rejected answer."""
 
-    reference: Literal["copy", "base", "stored"] = "copy"
+    reference: Literal["copy", "base", "stored"] | None = None
     """What the model must stay near to. copy: a frozen copy of it beside it; base: the frozen
     weights below its adapters, with these switched off; stored: log-probabilities that were
-    computed once for all data."""
+    computed once for all data. If null, as trainers do: base for adapters, copy for method full."""
     reference_zero_stage: Literal[0, 3] | None = None
     """3 divides a copy's weights among data-parallel ranks; if null, as those of the model are."""
     reference_epochs: float = Field(1.0, ge=1e-3, le=1e4)

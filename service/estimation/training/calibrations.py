@@ -195,8 +195,11 @@ def _warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[Esti
     """What to say where levels of a framework or of hardware were not measured."""
     taken = {part.part: part for part in parts}
     if any(taken[part].missing for part in _TOLD):
-        yield EstimateWarning(
-            "efficiency_not_measured",
-            f"no measurements of training speed are published for {named_software(release)} on "
-            f"{family}: those of similar software and hardware are used",
+        said = (
+            f"no framework is named: speed on {family} is that of frameworks that were measured, "
+            "and the range reaches over them; name one to narrow it"
+            if engine_of_release(release) == FALLBACK_ENGINE
+            else f"no measurements of training speed are published for {named_software(release)} "
+            f"on {family}: those of similar software and hardware are used"
         )
+        yield EstimateWarning("efficiency_not_measured", said)

@@ -21,7 +21,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.training.requests import TrainingSettingsRequest
 from service.estimation.training.usual_layouts import DIVIDES_MODELS
 
-_RECOMPUTED, _DIVIDED = "activation_checkpointing", "zero_stage"
+RECOMPUTED, DIVIDED = "activation_checkpointing", "zero_stage"
 _MOST_DIVIDED = 3
 #: Beside a model that is divided by tensors and layers, people divide states alone.
 _MOST_BESIDE_A_DIVIDED_MODEL = 1
@@ -77,13 +77,13 @@ def least_that_fits(
     resolved
         The same run with other settings; may raise `Rejected`.
     """
-    stages = _stages(asked, run.setup, framework)
-    kept = _first(run, ({_DIVIDED: stage} for stage in stages), asked, resolved)
+    stages = further_stages(asked, run.setup, framework)
+    kept = _first(run, ({DIVIDED: stage} for stage in stages), asked, resolved)
     memory = _memory(kept)
     if memory.fits or not _may_recompute(asked, run.setup.settings):
         return _fitted(run, kept if memory.fits else run, ())
     ways = (
-        {_DIVIDED: stage, _RECOMPUTED: "full"} for stage in (run.setup.settings.zero_stage, *stages)
+        {DIVIDED: stage, RECOMPUTED: "full"} for stage in (run.setup.settings.zero_stage, *stages)
     )
     other = _first(kept, ways, asked, resolved)
     # What is saved is that of one micro-batch: where nobody told it, a larger one fills the room.
@@ -125,7 +125,7 @@ def _first(
     return found
 
 
-def _stages(
+def further_stages(
     asked: TrainingSettingsRequest, setup: TrainingSetup, framework: Engine
 ) -> Sequence[int]:
     """ZeRO stages that divide more than the run does without being told."""
@@ -159,7 +159,7 @@ def _fitted(usual: Resolved, run: Resolved, near: Sequence[Resolved]) -> Fitted[
     return Fitted(
         run,
         tuple(_left_open(settings, [one.setup.settings for one in near])),
-        tuple(_warnings(usual.setup.settings, settings)),
+        tuple(made_to_fit(usual.setup.settings, settings)),
     )
 
 
@@ -167,7 +167,7 @@ def _left_open(settings: TrainingSettings, near: list[TrainingSettings]) -> Iter
     """The choice between a run's settings and others that fit, or not, by a narrow margin."""
     names = [
         name
-        for name in (_RECOMPUTED, _DIVIDED)
+        for name in (RECOMPUTED, DIVIDED)
         if any(getattr(one, name) != getattr(settings, name) for one in near)
     ]
     if names:
@@ -175,13 +175,13 @@ def _left_open(settings: TrainingSettings, near: list[TrainingSettings]) -> Iter
         yield LeftOpen(tuple(names), others)
 
 
-def _warnings(usual: TrainingSettings, settings: TrainingSettings) -> Iterator[EstimateWarning]:
+def made_to_fit(usual: TrainingSettings, settings: TrainingSettings) -> Iterator[EstimateWarning]:
     """What to say where a run is taken to be made fit by what nobody told."""
     done = []
     if settings.zero_stage != usual.zero_stage:
-        done.append((_DIVIDED, f"ZeRO stage {settings.zero_stage}"))
+        done.append((DIVIDED, f"ZeRO stage {settings.zero_stage}"))
     if settings.activation_checkpointing != usual.activation_checkpointing:
-        done.append((_RECOMPUTED, "recomputation of whole layers"))
+        done.append((RECOMPUTED, "recomputation of whole layers"))
     if done:
         yield EstimateWarning(
             "made_to_fit",

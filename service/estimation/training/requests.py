@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from service.core.architecture.prediction import MOST_PREDICTION_LAYERS
 from service.core.memory.training.settings import (
     ALL_LINEAR,
-    Adapter,
     AttentionKernel,
     Checkpointing,
     CrossEntropy,
     ExpertDispatch,
     Fp8Recipe,
-    Optimizer,
     Schedule,
 )
 from service.estimation.compliance.requests import RuleFacts
@@ -40,6 +38,12 @@ from service.estimation.requests import (
     ParallelismRequest,
     PrecisionRequest,
     TierReference,
+)
+from service.estimation.training.called import (
+    AdapterName,
+    MethodName,
+    OptimizerName,
+    settings_of_method,
 )
 
 #: The training run that examples and documentation use throughout.
@@ -96,29 +100,6 @@ TensorNames = Annotated[
 ]
 Dtype = Literal["fp32", "bf16", "fp16"]
 
-#: What trainers and papers call optimizers, with hyphens for underscores.
-_OPTIMIZERS_CALLED = {
-    **dict.fromkeys(("adam", "adamw-torch", "adamw-torch-fused", "adamw-hf"), "adamw"),
-    **dict.fromkeys(("adam-8bit", "adam8bit", "adamw8bit", "adamw-bnb-8bit"), "adamw-8bit"),
-    "paged-adamw-32bit": "paged-adamw",
-    "paged-adamw8bit": "paged-adamw-8bit",
-    "lion-32bit": "lion",
-    "galore": "galore-adamw",
-}
-
-
-def _optimizer_meant(given: object) -> object:
-    """An optimizer by the name that fields have, or by what trainers call it."""
-    if not isinstance(given, str):
-        return given
-    typed = given.strip().casefold().replace("_", "-")
-    return _OPTIMIZERS_CALLED.get(typed, typed if typed in get_args(Optimizer) else given)
-
-
-OptimizerName = Annotated[
-    Optimizer, BeforeValidator(_optimizer_meant, json_schema_input_type=Optimizer)
-]
-
 
 class TrainingOffloadRequest(Request):
     """What is offloaded from the accelerator."""
@@ -162,18 +143,20 @@ class FailuresRequest(Request):
 class TrainingSettingsRequest(Request):
     """How the model is trained."""
 
-    method: Literal["full", "lora", "qlora"] = "full"
+    method: MethodName = "full"
     """What is trained: all weights (full), adapters (lora), or adapters on a quantised base model
-    (qlora)."""
+    (qlora). Other names are understood: SFT and pretraining as full, DoRA and other adapters as
+    lora with that adapter, QDoRA as qlora with it, GaLore and APOLLO as full with that
+    optimizer."""
     lora_rank: int = Field(16, ge=1, le=8192)
     """Rank of LoRA adapters and others that have one."""
     lora_targets: TensorNames | None = Field(None, examples=[ALL_LINEAR])
     """Matrices that get an adapter: all-linear, or names such as q_proj,v_proj (or a list of them).
-    If null, the framework's usual choice: queries and values for LitGPT, all linear layers for most
-    others."""
+    If null, the framework's usual choice: queries and values for LitGPT and Llama Cookbook, all
+    linear layers for most others."""
     trained_tensors: TensorNames = ()
     """Names of tensors that are fully trained in addition to the adapters, such as lm_head."""
-    adapter: Adapter = "lora"
+    adapter: AdapterName = "lora"
     """Kind of adapter for methods lora and qlora. dora, adalora, vera, ia3 and boft also apply to
     lora_targets. lora-fa trains only the second matrix of each adapter. prompt and prefix train
     virtual_tokens. norms trains the weights of normalisation layers."""
@@ -207,12 +190,13 @@ class TrainingSettingsRequest(Request):
     weights."""
     master_weights: bool | None = None
     """Whether a 32-bit copy of trained weights is kept if they have fewer bits. If null, as in the
-    framework: torchtune and LitGPT keep none; Transformers and frameworks built on it keep none of
-    adapters with zero_stage 0; with galore and apollo there is none; all others keep one."""
+    framework: torchtune, LitGPT, Llama Cookbook and MLX LM keep none; PyTorch and FSDP keep none of
+    adapters, nor do Transformers and frameworks built on it with zero_stage 0, ms-swift none of
+    weights either; with galore and apollo there is none; all others keep one."""
     gradient_dtype: Dtype | None = None
     """Format in which gradients are kept and exchanged. If null, as in the framework: fp32 for
-    Megatron-LM, Megatron Bridge, NeMo and torchtitan; otherwise the adapters' format, fp32 for
-    weights in fp32, and bf16 for other weights."""
+    Megatron-LM and frameworks like it, torchtitan, FSDP, PyTorch and verl; otherwise the adapters'
+    format, fp32 for weights in fp32, and bf16 for other weights."""
     gradient_sum_dtype: Literal["none", "fp32"] | None = None
     """Format of a second copy of the gradients, in which micro-batches are summed; with none, they
     are summed in gradient_dtype. If null, as in the framework: fp32 in Megatron-DeepSpeed with
@@ -225,9 +209,10 @@ class TrainingSettingsRequest(Request):
     micro_batch_size: int | None = Field(None, ge=1, le=65_536)
     """Number of sequences that a data-parallel rank computes at once. If null, one in a pipeline;
     otherwise what people usually take with the framework: 8 for Transformers and PEFT, 12 for
-    MaxText, 2 for torchtune, LLaMA-Factory, Unsloth and FMS FSDP, as many as make 8,192 tokens for
-    Megatron-LM and frameworks built on it, and 16,384 tokens for most others. If that does not fit,
-    the largest power of two that does. The answer repeats what was taken."""
+    MaxText, 4 for Llama Cookbook, GPT-NeoX and MLX LM, 2 for torchtune, LLaMA-Factory, Unsloth,
+    OpenRLHF, Colossal-AI and FMS FSDP, 1 for ms-swift, as many as make 8,192 tokens for Megatron-LM
+    and frameworks built on it, Axolotl and verl, and 16,384 tokens for most others. If that does
+    not fit, the largest power of two that does. The answer repeats what was taken."""
     gradient_accumulation_steps: int | None = Field(None, ge=1, le=1_000_000)
     """Number of micro-batches per optimizer step. With a pipeline, these are the micro-batches that
     pass through it. Each step takes micro_batch_size sequences per micro-batch and data-parallel
@@ -254,10 +239,12 @@ class TrainingSettingsRequest(Request):
     activation_checkpointing: Checkpointing | None = None
     """What is recomputed in the backward pass: none; selective (attention scores);
     selective-operators (also every second matrix product); or full (whole layers). If null, as in
-    the framework: selective-operators for torchtitan; full for MaxText, LLaMA-Factory, Unsloth,
-    PEFT and TRL, for torchtune except with method lora on several accelerators, for Transformers
-    with method qlora, and for Megatron before it had sequence parallelism; none for others. It is
-    full, too, where more than half of all layers must be recomputed for the run to fit."""
+    the framework: selective-operators for torchtitan; full for MaxText, LLaMA-Factory, Axolotl,
+    ms-swift, Unsloth, PEFT and TRL, verl, OpenRLHF and GPT-NeoX, for adapters where no framework is
+    named, for torchtune except with method lora on several accelerators, for LitGPT and Llama
+    Cookbook on several, for Transformers with method qlora, and for Megatron before it had sequence
+    parallelism; none for others. It is full, too, where more than half of all layers must be
+    recomputed for the run to fit."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Number of layers that are recomputed together, with activation_checkpointing full."""
     attention: AttentionKernel | None = None
@@ -268,18 +255,19 @@ class TrainingSettingsRequest(Request):
     Transformers and frameworks built on it; flash elsewhere."""
     fused_kernels: bool | None = None
     """Whether normalisation and gated activations are fused, by a compiler or by hand. If null, as
-    in the framework by default: false in Transformers, PEFT, Axolotl, LLaMA-Factory, LitGPT,
-    torchtune and torchtitan, true in others."""
+    in the framework by default: false in Transformers and frameworks built on it, LitGPT,
+    torchtune, torchtitan, FSDP and PyTorch, true in others."""
     dropout: bool | None = None
     """Whether there is dropout, which stores its masks. It is where the model's configuration has
     it; if that has none, on attention weights and on both outputs of a layer. If null, as in the
     framework: what the configuration says, but none in torchtitan, torchtune, LitGPT, MaxText,
-    FMS-FSDP, llm.c and LLM.Q."""
+    FMS-FSDP, nanotron, GPT-NeoX, MLX LM, llm.c and LLM.Q."""
     cross_entropy: CrossEntropy | None = None
     """How the loss is computed: plain keeps logits in 32 bits; half-precision computes the whole
     loss in 16 bits; compiled keeps logits and their gradients in 16 bits; chunked keeps logits in
     16 bits and one chunk in 32; fused keeps only one chunk. If null, as in the framework: chunked
-    for torchtune and LLM.Q, fused for Unsloth, plain for others."""
+    for torchtune and LLM.Q, fused for Unsloth, compiled for LLM Foundry, verl and MLX LM, plain for
+    others."""
     cross_entropy_chunk_tokens: int = Field(1024, ge=1, le=100_000_000)
     """Number of tokens in a chunk, with cross_entropy chunked or fused."""
     sequence_parallel: bool | None = None
@@ -315,9 +303,9 @@ class TrainingSettingsRequest(Request):
     zero_stage: int | None = Field(None, ge=0, le=3)
     """What is divided over data-parallel ranks: 1 optimizer states, 2 also gradients, 3 also
     weights (FSDP full sharding). If null, as in the framework by default: 3 (2 with a pipeline) for
-    torchtitan, torchtune, MaxText, Levanter, FMS FSDP, LLM Foundry and NeMo AutoModel, 1 for NeMo
-    and Megatron Bridge, 0 for others; if the run does not fit by that, the lowest stage with which
-    it does."""
+    FSDP, torchtitan, torchtune, LitGPT, Llama Cookbook, MaxText, Levanter, FMS FSDP, LLM Foundry,
+    NeMo AutoModel, verl and Colossal-AI, 2 for OpenRLHF, 1 for NeMo, Megatron Bridge and GPT-NeoX,
+    0 for others; if the run does not fit by that, the lowest stage with which it does."""
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
     """With zero_stage 3, tensors of up to this many elements are kept whole on every rank. This is
     DeepSpeed's stage3_param_persistence_threshold (100,000 by default there)."""
@@ -343,6 +331,11 @@ class TrainingSettingsRequest(Request):
     of a step then follows from it instead of the estimate. If null, utilisation is estimated."""
     failures: FailuresRequest = FailuresRequest()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _called_by_its_adapter(cls, given: object) -> object:
+        return settings_of_method(given)
+
 
 class TrainingRequest(CatalogRequest):
     """A training run: what is trained where, and how."""
@@ -351,9 +344,10 @@ class TrainingRequest(CatalogRequest):
     """Catalog id or alias; hf:organisation/name for a model on the Hugging Face Hub; or {'config':
     …} with a config.json."""
     precision: PrecisionRequest = PrecisionRequest()
-    """Number formats. If weights is null: bnb-nf4 for qlora; fp32, computed in bf16, for frameworks
-    that keep trained weights so (torchtitan, MaxText, LLM Foundry); otherwise the checkpoint's own
-    format if it can be trained, and bf16 if not. kv_cache has no effect in training."""
+    """Number formats. If weights is null: bnb-nf4 for qlora (mlx-4bit with MLX LM); fp32, computed
+    in bf16, for frameworks that keep trained weights so (torchtitan, FSDP, PyTorch, verl, MaxText,
+    LLM Foundry); otherwise the checkpoint's own format if it can be trained, and bf16 if not.
+    kv_cache has no effect in training."""
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
     platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])

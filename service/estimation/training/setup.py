@@ -380,7 +380,7 @@ def usual_weights(architecture: ModelArchitecture, method: str, recipes: Recipes
     A quantised base; of weights that are trained what the framework holds, else as shipped.
     """
     if method == "qlora":
-        return _QUANTISED_BASE
+        return recipes.usual_base or _QUANTISED_BASE
     if method == "full" and "weights" in recipes.unless_told:
         return str(recipes.unless_told["weights"])
     native = architecture.native_format
@@ -434,6 +434,17 @@ def _model_warnings(
             )
 
 
+def _memory_of_others(framework: str, measured: str | None) -> str:
+    """What to say of a framework whose memory nobody measured, or of none."""
+    if framework == FALLBACK_ENGINE:
+        return (
+            "no framework is named: memory that it takes for itself is typical of those that were "
+            "measured, and the range reaches over them; name one to narrow it"
+        )
+    used = "typical values of others are" if measured is None else f"that of {measured} is"
+    return f"no memory use is published for {named_software(framework)}: {used} used"
+
+
 def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarning]:
     """What a careful colleague would say about the settings."""
     settings, parallelism = setup.settings, setup.deployment.parallelism
@@ -442,8 +453,7 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
     layers = setup.deployment.architecture.layer_count
     said = {
         "overheads_not_measured": measured != settings.framework
-        and f"no memory use is published for {named_software(settings.framework)}: "
-        f"{'typical values of others are' if measured is None else f'that of {measured} is'} used",
+        and _memory_of_others(settings.framework, measured),
         "zero_divides_nothing": settings.zero_stage > 0
         and ranks == 1
         and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, but there is "

@@ -42,7 +42,9 @@ def trained(packaged_snapshot):
         ("torchtitan", "megatron-lm", "megatron-lm", None),
         # A longer word is another name.
         ("Megatronics 3", None, None, None),
+        # A library that others are built on tells nothing, a way to use it does.
         ("PyTorch 2.1", "default", None, None),
+        ("PyTorch FSDP, 2.1", None, "fsdp", None),
     ],
 )
 def test_words_say_what_a_request_leaves_open(trained, words, asked, framework, version):

@@ -350,3 +350,74 @@ def test_a_run_is_its_steps(ask, base):
     assert answer["impacts"]["run"]["it_energy_kwh"]["value"] == pytest.approx(
         answer["energy"]["it_energy_run_kwh"]["value"]
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "training", "objective"),
+    [
+        # States that are divided by one stage leave no room for a copy of the model.
+        ("meta-llama/Llama-3.1-8B", {"method": "full"}, {"dpo": {}}),
+        # The base alone fits whole on each accelerator, not twice.
+        ("meta-llama/Llama-3.1-70B", {"method": "qlora"}, {"dpo": {"reference": "copy"}}),
+        # A teacher is divided as its student is, which need not be for itself.
+        (
+            "meta-llama/Llama-3.1-8B",
+            {},
+            {"distillation": {"teacher": {"model": "meta-llama/Llama-3.1-70B"}}},
+        ),
+    ],
+)
+def test_what_stands_beside_is_made_room_for_where_nobody_says_how(
+    packaged_snapshot, model, training, objective
+):
+    body = {"model": model, "accelerator": "nvidia-h100-sxm-80gb", "accelerator_count": 8}
+    request = PostTrainingRequest.model_validate(body | {"training": training} | objective)
+    answer = post_training_answer(request, packaged_snapshot)
+    assert answer["fits"]
+    assert "made_to_fit" in {one["code"] for one in answer["warnings"]}
+
+
+def test_what_is_told_is_not_changed_to_make_room(packaged_snapshot):
+    body = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "accelerator_count": 8,
+        "training": {"zero_stage": 1, "activation_checkpointing": "none"},
+        "dpo": {},
+    }
+    answer = post_training_answer(PostTrainingRequest.model_validate(body), packaged_snapshot)
+    assert not answer["fits"]
+    assert answer["deployment"]["training"]["zero_stage"] == 1
+
+
+@pytest.mark.parametrize(
+    ("training", "dpo", "meant"),
+    [
+        ({"method": "full"}, {}, {"reference": "copy"}),
+        ({"method": "lora"}, {}, {"reference": "base"}),
+        # Only a copy has a division of its own.
+        ({"method": "lora"}, {"reference_zero_stage": 3}, {"reference": "copy"}),
+    ],
+)
+def test_a_reference_that_nobody_names_is_as_trainers_take_it(
+    packaged_snapshot, training, dpo, meant
+):
+    def memory(**told):
+        body = {
+            "model": "meta-llama/Llama-3.1-8B",
+            "accelerator": "nvidia-h100-sxm-80gb",
+            "accelerator_count": 8,
+            "training": {"micro_batch_size": 1, "zero_stage": 3} | training,
+            "dpo": dpo | told,
+        }
+        request = PostTrainingRequest.model_validate(body)
+        return post_training_answer(request, packaged_snapshot)["memory"]["total_bytes"]
+
+    assert memory() == memory(**meant)
+
+
+@pytest.mark.parametrize(("prompts", "said"), [(None, True), (256, False)])
+def test_a_step_whose_prompts_nobody_told_is_said_to_be_small(packaged_snapshot, prompts, said):
+    body = EXAMPLE_GRPO | {"grpo": EXAMPLE_GRPO["grpo"] | {"prompts": prompts}}
+    answer = post_training_answer(PostTrainingRequest.model_validate(body), packaged_snapshot)
+    assert ("prompts_assumed" in {one["code"] for one in answer["warnings"]}) is said

@@ -104,6 +104,11 @@ UNTOLD_OF = {
     "torchtitan": {"activation_checkpointing": "selective-operators"},
     "maxtext": {"activation_checkpointing": "full", "fused_kernels": True},
     "llm.q": {"cross_entropy": "chunked"},
+    "axolotl": {"activation_checkpointing": "full", "lora_targets": ["all-linear"]},
+    "fsdp": {"activation_checkpointing": "none", "fused_kernels": False, "gradient_dtype": "fp32"},
+    "verl": {"activation_checkpointing": "full", "cross_entropy": "compiled"},
+    "ms-swift": {"activation_checkpointing": "full", "master_weights": False},
+    "llama-cookbook": {"activation_checkpointing": "none", "optimizer_state_dtype": "bf16"},
     "default": {
         "activation_checkpointing": "none",
         "adapter_dropout": False,
@@ -159,6 +164,11 @@ def test_what_a_request_leaves_out_is_as_the_framework_does(settings, framework)
         # In a pipeline weights stay whole, since every micro-batch would collect them.
         ("torchtitan", {"data": 2, "pipeline": 4}, {}, (2, "1f1b", 1)),
         ("torchtitan", {"data": 8}, {"zero_stage": 0}, (0, "1f1b", 1)),
+        # Copies of the model share nothing, unless PyTorch is told to shard.
+        ("pytorch", {"data": 8}, {"method": "lora"}, (0, "1f1b", 1)),
+        ("fsdp", {"data": 8}, {"method": "lora"}, (3, "1f1b", 1)),
+        ("litgpt", {"data": 8}, {}, (3, "1f1b", 1)),
+        ("openrlhf", {"data": 8}, {}, (2, "1f1b", 1)),
         # Without being told DeepSpeed divides nothing, by which this model does not fit.
         ("deepspeed", {"data": 8}, {}, (1, "1f1b", 1)),
         ("deepspeed", {"data": 8}, {"zero_stage": 0}, (0, "1f1b", 1)),
@@ -183,6 +193,40 @@ def test_what_depends_on_the_layout_is_as_those_who_use_the_framework_run_it(
     _, told = settings(framework, parallelism=degrees, **training)
     names = ("zero_stage", "pipeline_schedule", "virtual_stages")
     assert tuple(told[name] for name in names) == expected
+
+
+@pytest.mark.parametrize("framework", ["litgpt", "llama-cookbook"])
+@pytest.mark.parametrize(("data", "recomputed"), [(1, "none"), (8, "full")])
+def test_what_a_framework_recomputes_depends_on_whether_it_shards(
+    settings, framework, data, recomputed
+):
+    told = settings(framework, method="lora", parallelism={"data": data})[1]
+    assert told["activation_checkpointing"] == recomputed
+
+
+@pytest.mark.parametrize("framework", ["fsdp", "pytorch"])
+def test_optimizers_of_pytorch_copy_no_adapters(settings, framework):
+    told = settings(framework, method="lora")[1]
+    assert not told["master_weights"]
+    assert told["optimizer_state_dtype"] == "bf16"
+
+
+@pytest.mark.parametrize(("framework", "base"), [("mlx", "mlx-4bit"), ("torchtune", "bnb-nf4")])
+def test_a_quantised_base_has_the_format_of_the_framework(packaged_snapshot, framework, base):
+    request = TrainingRequest.model_validate(
+        {
+            "model": "meta-llama/Llama-3.1-8B",
+            "accelerator": "apple-m3-ultra-512gb",
+            "training": {"framework": framework, "method": "qlora"},
+        }
+    )
+    resolved = resolve_training(request, packaged_snapshot, Problems())
+    assert resolved.setup.deployment.precision.weights.id == base
+
+
+def test_a_framework_alike_by_its_name_is_told_where_none_is_near(ask):
+    with pytest.raises(Rejected, match="the nearest of its kind is maxtext"):
+        ask({"framework": "paxml"})
 
 
 def test_what_a_request_says_outdoes_the_framework(settings):
@@ -348,7 +392,8 @@ def test_a_framework_that_nobody_knows_is_answered_with_those_that_train(ask):
     [error] = refused.value.errors
     assert error.pointer == "/training/framework"
     assert "did you mean megatron-lm" in error.detail
-    assert "For training there are axolotl, deepspeed, default, " in error.detail
+    assert "For training there are axolotl, colossalai, deepspeed, default, " in error.detail
+    assert "leave it out" in error.detail
     assert "tensorrt-llm" not in error.detail
 
 

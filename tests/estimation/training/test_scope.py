@@ -20,6 +20,16 @@ FRAMEWORKS: dict[str, dict[str, Any]] = {
     "nemo": {"parallelism": {"tensor": 4, "data": 2}, "training": {"zero_stage": 1}},
     "torchtitan": {"training": {"zero_stage": 3}},
     "fsdp2": {"training": {"zero_stage": 3}},
+    "pytorch": {"training": {"zero_stage": 0}},
+    "verl": {"training": {"zero_stage": 3}},
+    "openrlhf": {"training": {"zero_stage": 2}},
+    "ms-swift": {"training": {"method": "lora"}},
+    "llama-recipes": {"training": {"method": "lora"}},
+    "nanotron": {"parallelism": {"tensor": 4, "data": 2}, "training": {"zero_stage": 1}},
+    "colossal-ai": {"training": {"zero_stage": 3}},
+    "gpt-neox": {"parallelism": {"tensor": 4, "data": 2}, "training": {"zero_stage": 1}},
+    "primus": {"accelerator": "amd-mi300x-192gb", "training": {"zero_stage": 1}},
+    "mlx-lm": {"accelerator": "apple-m3-ultra-512gb", "training": {"method": "qlora"}},
     "deepspeed": {"training": {"zero_stage": 3}},
     "torchtune": {"training": {"zero_stage": 3}},
     "trl": {"training": {"method": "lora"}},
@@ -301,10 +311,10 @@ def test_formats_that_a_framework_does_not_multiply_in_are_refused(
 
 
 def test_a_framework_that_is_not_estimated_names_those_that_run_on_the_accelerator(ask):
-    found = refused(ask, accelerator="apple-m2-ultra-192gb", training={"framework": "mlx"})
+    found = refused(ask, accelerator="apple-m2-ultra-192gb", training={"framework": "llama.cpp"})
     detail = found["/training/framework"]
     assert detail.startswith(
-        "mlx is not estimated for training on Apple M2 Ultra 192 GB; these are: "
+        "llama.cpp is not estimated for training on Apple M2 Ultra 192 GB; these are: "
     )
     assert "litgpt" in detail
     assert "torchtitan" not in detail

@@ -194,16 +194,21 @@ def companions(
     requests = replica.requests
     fitting = replica.encodable(replica.chunk_tokens / requests.new_input_tokens)
     group = maximum(minimum(sequences, fitting), 1.0)
-    by_chance = minimum(met_together(sequences / replica.held_steps), group)
     if dissolved:
         apart: Number = 1.0 * (requests.later_tokens > 0)
-        return group - (group - by_chance) * apart, apart
+        return group - (group - _by_chance(replica, sequences, group)) * apart, apart
     spread_ratio = maximum(requests.output_spread.square_ratio - 1.0, 0.0) ** 0.5
     if is_nothing(spread_ratio):
         return group, 0.0
     spread_steps = spread_ratio * requests.output_tokens
     kept = (1.0 + spread_steps) ** -2.0
+    by_chance = _by_chance(replica, sequences, group)
     return by_chance + (group - by_chance) * kept, 1.0 - kept
+
+
+def _by_chance(replica: Replica, sequences: Number, group: Number) -> Number:
+    """Sequences that chance lets end in one step, up to those of a group [-]."""
+    return minimum(met_together(sequences / replica.held_steps), group)
 
 
 def own_prompts_s(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, TypeAlias, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -24,6 +24,7 @@ from service.estimation.references import (
     Request,
 )
 from service.estimation.requests import MemoryTierRequest, TierReference
+from service.estimation.training.called import Method, MethodName
 from service.estimation.training.requests import (
     FailuresRequest,
     PlacedTrainingRequest,
@@ -34,9 +35,8 @@ from service.estimation.training.requests import (
 #: Accelerators of one run at most.
 MOST_ACCELERATORS = 100_000
 
-Method = Literal["full", "lora", "qlora"]
 _Methods = Annotated[
-    list[Method],
+    list[MethodName],
     Field(min_length=1, max_length=3),
     BeforeValidator(
         listed, json_schema_input_type=Annotated[str, Field(max_length=100)] | list[Method]
