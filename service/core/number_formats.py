@@ -14,7 +14,8 @@ from operator import mul
 from types import MappingProxyType
 from typing import NamedTuple
 
-from service.core.architecture.tensors import Shard, Tensor, TensorClass
+from service.core.architecture.roles import role
+from service.core.architecture.tensors import Tensor, TensorClass
 
 _ALL_LINEAR = frozenset(
     {
@@ -36,10 +37,6 @@ _DOUBLE_QUANT_BITS = 8.0 / 64.0 + 32.0 / (64.0 * 256.0)
 _SINGLE_QUANT_BITS = 32.0 / 64.0
 #: Elements of ggml's blocks with scales of scales.
 _SUPER_BLOCK = 256
-#: What families call a projection of values.
-_VALUE_PROJECTIONS = frozenset(
-    {"v_proj", "value", "v", "v_lin", "self_attn.v_proj", "cross_attn.v_proj"}
-)
 #: What families call a projection of queries, keys and values in one, which files keep so.
 _FUSED_PROJECTIONS = ("qkv_proj", "query_key_value", "c_attn", "Wqkv")
 
@@ -89,7 +86,7 @@ class NumberFormat:
     def tensor_bits(self, tensor: Tensor) -> float:
         """Stored bits per element of the given tensor."""
         stored = self.of_rows(tensor.input_features)
-        of_role = stored.by_tensor_bits.get(_role(tensor)) if stored.by_tensor_bits else None
+        of_role = stored.by_tensor_bits.get(role(tensor)) if stored.by_tensor_bits else None
         return stored.bits(tensor.tensor_class) if of_role is None else of_role
 
     def of_rows(self, elements: int) -> NumberFormat:
@@ -123,20 +120,6 @@ class NumberFormat:
     def vector_bytes(self, elements: float) -> float:
         """Bytes of one cached key or value vector of a head, with its scale."""
         return elements * self.bytes_per_element + self.vector_scale_bytes
-
-
-def _role(tensor: Tensor) -> str:
-    """What a matrix does in its layer, under the name that most families give it.
-
-    Files of ggml name tensors by that, whatever the family calls them.
-    """
-    if tensor.tensor_class in _FEED_FORWARD:
-        return "down_proj" if tensor.shard in (Shard.ROW, Shard.EXPERT_ROW) else "up_proj"
-    if tensor.tensor_class is TensorClass.ATTENTION:
-        if tensor.shard is Shard.ROW:
-            return "o_proj"
-        return "v_proj" if tensor.name in _VALUE_PROJECTIONS else tensor.name
-    return tensor.name
 
 
 @lru_cache(maxsize=256)
