@@ -171,7 +171,7 @@ def training_page(
         reasons={figure.id: why(figure, estimate) for figure in said.figures},
         memory=memory_parts(estimate["memory"]),
         sections=sections(estimate, RUN_FIGURES),
-        grid=_grid(found, estimate["deployment"]["training"], snapshot),
+        grid=_grid(found, estimate["deployment"], snapshot),
         settled=settled(found, estimate["deployment"]),
         checkpointing=CHECKPOINTING,
         again=_AGAIN,
@@ -218,34 +218,41 @@ def training_table(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> l
 
 
 def _grid(
-    request: TrainingPageRequest, run: Mapping[str, Any], snapshot: CatalogSnapshot
+    request: TrainingPageRequest, deployment: Mapping[str, Any], snapshot: CatalogSnapshot
 ) -> list[dict[str, Any]]:
     """Memory by ZeRO stage, one row each, and way to recompute, one cell each.
 
-    ``run`` are the settings as they were understood, of which one cell is the run that is asked.
+    ``deployment`` is the run as it was understood, which one of the cells is.
     """
     rows = []
     choices = training_memory_choices(request.estimate, snapshot)
     for stage, cells in groupby(choices, key=lambda choice: choice["zero_stage"]):
-        rows.append({"stage": stage, "cells": [_cell(request, run, cell) for cell in cells]})
+        rows.append({"stage": stage, "cells": [_cell(request, deployment, cell) for cell in cells]})
     return rows
 
 
 def _cell(
-    request: TrainingPageRequest, run: Mapping[str, Any], choice: Mapping[str, Any]
+    request: TrainingPageRequest, deployment: Mapping[str, Any], choice: Mapping[str, Any]
 ) -> dict[str, Any]:
     memory = choice["memory"]
     if memory is None:
         return {"link": ""}
+    run = deployment["training"]
     changed = {name: choice[name] for name in ("zero_stage", "activation_checkpointing")}
-    changed["micro_batch_size"] = run["micro_batch_size"]
+    batches = {name: run[name] for name in ("micro_batch_size", "gradient_accumulation_steps")}
+    # One degree that is said keeps the others from being chosen anew.
+    layout = {
+        name: degree
+        for name in LAYOUT
+        if (degree := deployment["parallelism"][name]) > 1 or name == "tensor"
+    }
     narrowly = memory["fits"] and memory["fits_certainty"] != "yes"
     return {
         "total": gigabytes(memory["total_bytes"]["value"]),
         "fits": memory["fits"],
         "word": "narrowly" if narrowly else "fits" if memory["fits"] else "too large",
         "asked": all(run[name] == value for name, value in changed.items()),
-        "link": request.link(**changed),
+        "link": request.link(**changed, **batches, **layout),
     }
 
 

@@ -10,8 +10,10 @@ from service.core.memory.training.settings import Checkpointing
 from service.estimation.answers import figure
 from service.estimation.learning.deployments import learnt_training
 from service.estimation.rejection import Rejected
+from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingRequest
+from service.estimation.training.setup import ResolvedTraining
 
 ZERO_STAGES = (0, 1, 2, 3)
 CHECKPOINTING: tuple[str, ...] = get_args(Checkpointing)
@@ -22,17 +24,15 @@ def training_memory_choices(
 ) -> list[dict[str, Any]]:
     """Memory per accelerator of a run with each stage and recomputation, all else as asked.
 
-    What the framework does not run has no ``memory``. All have the micro-batch of the run that is
-    asked about.
+    What the framework does not run has no ``memory``. All have the layout and the micro-batches of
+    the run that is asked about.
 
     Raises
     ------
     Rejected
         If that cannot be computed.
     """
-    asked = learnt_training(request, snapshot, Problems()).asked
-    same = {"micro_batch_size": asked.micro_batch_size}
-    request = request.model_copy(update={"training": request.training.model_copy(update=same)})
+    request = _as_taken(request, learnt_training(request, snapshot, Problems()))
     return [
         {
             "zero_stage": stage,
@@ -42,6 +42,20 @@ def training_memory_choices(
         for stage in ZERO_STAGES
         for checkpointing in CHECKPOINTING
     ]
+
+
+def _as_taken(request: TrainingRequest, run: ResolvedTraining) -> TrainingRequest:
+    """A request that says of its layout and micro-batches what was taken."""
+    layout = run.setup.deployment.parallelism
+    batches = ("micro_batch_size", "gradient_accumulation_steps")
+    training = request.training.model_copy(
+        update={name: getattr(run.asked, name) for name in batches}
+        | {"global_batch_size": None, "global_batch_tokens": None}
+    )
+    degrees = {name: getattr(layout, name) for name in ParallelismRequest.model_fields}
+    return request.model_copy(
+        update={"training": training, "parallelism": ParallelismRequest(**degrees)}
+    )
 
 
 def _memory(

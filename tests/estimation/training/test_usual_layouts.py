@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service.estimation.training.choices import training_memory_choices
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
 
@@ -99,3 +100,17 @@ def test_other_frameworks_and_stated_layouts_keep_whole_copies(ask):
     assert degrees(ask(LARGE, 64, {"data": 64}, framework="megatron-lm")) == {"data": 64}
     # One accelerator divides nothing.
     assert degrees(ask(LARGE, 1, framework="megatron-lm")) == {}
+
+
+def test_ways_to_recompute_are_compared_in_one_layout(packaged_snapshot):
+    asked = LARGE | {"accelerator_count": 64, "training": {"framework": "nemo"}}
+    request = EstimateTrainingRequest.model_validate(asked)
+    taken = training_estimate(request, packaged_snapshot)["memory"]["total_bytes"]["value"]
+    found = {
+        (one["zero_stage"], one["activation_checkpointing"]): one["memory"]["total_bytes"]["value"]
+        for one in training_memory_choices(request, packaged_snapshot)
+        if one["memory"] is not None
+    }
+    assert found[1, "none"] == taken
+    for stage in {stage for stage, _ in found}:
+        assert found[stage, "full"] < found[stage, "none"]
