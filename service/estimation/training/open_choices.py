@@ -26,7 +26,10 @@ _SMALLER = ((0.5, 0.2),)
 _LARGER = ((2.0, 0.33), (4.0, 0.15))
 #: A run that does not fit was run otherwise in any case [-].
 _WITHOUT_THAT_NONE = 1.0
-_BATCH = "micro_batch_size"
+_BATCH, _SCHEDULE = "micro_batch_size", "pipeline_schedule"
+#: Of pipelines whose schedule nobody tells, others than the usual one that are in use [-]: those
+#: of Megatron-DeepSpeed, DeepSpeed and torchtitan unless told, beside those of Megatron-LM.
+_OTHER_SCHEDULE = 0.33
 
 
 def with_open_choices(
@@ -56,10 +59,26 @@ def with_open_choices(
         ]
         if batches:
             others[_BATCH] = batches
+    schedules = list(_other_schedules(setup, request))
+    if schedules:
+        others[_SCHEDULE] = schedules
     if memory.fits_certainty == "no":
         for name, settings in _fitting(setup, request):
             others[name] = [Other(replace(setup, settings=settings), _WITHOUT_THAT_NONE)]
     return reaching(speed, others)
+
+
+def _other_schedules(
+    setup: TrainingSpeedSetup, request: TrainingRequest
+) -> Iterator[Other[TrainingSpeedSetup]]:
+    """The same pipeline by the other common schedule, where nothing says by which."""
+    settings, asked = setup.settings, request.training
+    stages = setup.deployment.parallelism.pipeline
+    told = asked.pipeline_schedule or asked.virtual_stages or asked.framework
+    if stages == 1 or told or settings.pipeline_schedule != "interleaved":
+        return
+    plain = replace(settings, pipeline_schedule="1f1b", virtual_stages=1)
+    yield Other(replace(setup, settings=plain), _OTHER_SCHEDULE)
 
 
 def _in_batches(

@@ -10,7 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
-from service.core.deployment import Accelerator, Deployment, Precision
+from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
@@ -201,6 +201,7 @@ def as_told(
         )
     settings = replace(
         training_settings(training, release.generation, recipes, architecture),
+        recomputed_layers_ratio=_recomputed_ratio(training, architecture, parallelism),
         left_open=left_open(request.training, framework, release.generation, architecture),
     )
     if architecture is not None:
@@ -293,6 +294,17 @@ def _with_steps(
         size = size or usual_batch(divided, recipes, architecture, parallelism, shared)
         told["gradient_accumulation_steps"] = shared // size
     return asked.model_copy(update=told)
+
+
+def _recomputed_ratio(
+    asked: TrainingSettingsRequest,
+    architecture: ModelArchitecture | None,
+    parallelism: Parallelism | None,
+) -> float:
+    """Share of the layers that are recomputed, of those that are asked of each stage [-]."""
+    if asked.recomputed_layers is None or architecture is None or parallelism is None:
+        return 1.0
+    return min(asked.recomputed_layers * parallelism.pipeline / architecture.layer_count, 1.0)
 
 
 def _taken(asked: TrainingSettingsRequest, setup: TrainingSetup) -> TrainingSettingsRequest:
