@@ -21,6 +21,7 @@ from service.core.performance.training.step import TrainingStep, bottleneck, tra
 from service.core.performance.training.traffic import HostRates, data_messages_s
 from service.core.performance.training.work import product_format
 from tests.core.deployments import CALIBRATION, H100, architecture
+from tests.core.memory.memory_models import DEEPSEEK_V3
 from tests.core.performance.inference.test_latency import IDEAL
 
 BF16 = Precision(NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"])
@@ -166,7 +167,8 @@ def test_modules_are_recomputed_by_no_products_but_those_that_raise_latents():
     )
     assert dense.matrix_products_s == none.matrix_products_s
     assert none.elementwise_s < dense.elementwise_s < operators.elementwise_s
-    latent = step(modules, model="deepseek-v3", calibration=DATASHEET).micro_batch
+    deployment = Deployment(DEEPSEEK_V3, BF16, H100, Parallelism())
+    latent = training_step(deployment, modules, MicroBatch(1, 4096), HOST, USUAL).micro_batch
     # 1,536 and 512 latents raised for 128 heads, of 37 billion parameters that a token uses.
     raised = 61 * (1536 * 128 * 192 + 512 * 128 * 256)
     assert latent.recomputed_products_ratio == pytest.approx(raised / 37e9, rel=0.05)
