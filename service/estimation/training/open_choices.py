@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import NormalDist
 
 from service.core.engines import FALLBACK_ENGINE
 from service.core.estimate.training import TrainingSpeed, TrainingSpeedSetup, reaching
 from service.core.explanation import EstimateWarning
+from service.core.interval import Z_90
 from service.core.memory.training.memory import TrainingMemory
 from service.core.memory.training.settings import TrainingSettings
-from service.core.otherwise import Other
+from service.core.otherwise import RARE_RATIO, Other
 from service.estimation.training.memory import CHOICES, told_by
 from service.estimation.training.requests import TrainingRequest
 
@@ -39,7 +41,8 @@ def with_open_choices(
 
     Others take fewer sequences than people usually do, or more, as far as they may fit. A run
     that does not fit as it is taken to be was run otherwise: with layers recomputed or, where
-    nothing says by which framework, with states and weights divided.
+    nothing says by which framework, with states and weights divided. As many as may lack memory,
+    though they fit by the estimate, recompute layers.
 
     Parameters
     ----------
@@ -62,6 +65,10 @@ def with_open_choices(
     schedules = list(_other_schedules(setup, request))
     if schedules:
         others[_SCHEDULE] = schedules
+    lacking = _may_lack(memory)
+    if lacking > RARE_RATIO:
+        for name, recomputing in _recomputing(setup, request):
+            others[name] = [Other(replace(setup, settings=recomputing), lacking)]
     if memory.fits_certainty == "no":
         for name, settings in _fitting(setup, request):
             others[name] = [Other(replace(setup, settings=settings), _WITHOUT_THAT_NONE)]
@@ -104,6 +111,24 @@ def _other_batches(memory: TrainingMemory) -> Iterator[tuple[float, float]]:
     for times, share in _LARGER:
         if taken * times <= most:
             yield taken * times, share
+
+
+def _may_lack(memory: TrainingMemory) -> float:
+    """How many runs that fit by the estimate lack memory, as far as it may be off [-]."""
+    headroom = memory.headroom_bytes
+    if not memory.fits or headroom.low >= 0.0:
+        return 0.0
+    return NormalDist().cdf(-Z_90 * float(headroom.value / (headroom.value - headroom.low)))
+
+
+def _recomputing(
+    setup: TrainingSpeedSetup, request: TrainingRequest
+) -> Iterator[tuple[str, TrainingSettings]]:
+    """Settings of the same run that recomputes layers, where nobody told what is recomputed."""
+    settings = setup.settings
+    none = settings.activation_checkpointing == "none"
+    if request.training.activation_checkpointing is None and none:
+        yield "activation_checkpointing", replace(settings, activation_checkpointing="full")
 
 
 def _fitting(
