@@ -27,6 +27,8 @@ UNTOLD_OF_PLACES = ("recomputed_inputs", "capped_attention")
 #: The same of micro-batches: sequences, or tokens that decide how many sequences there are.
 UNTOLD_OF_BATCHES = ("micro_batch_size", "micro_batch_tokens")
 
+#: Ways to recompute less than all there is: ``layers`` are some layers of each stage, whole.
+Recomputation: TypeAlias = Literal["selective-modules", "selective-operators", "layers"]
 #: How many micro-batches make a round of an interleaved schedule.
 InterleavedRounds: TypeAlias = Literal["whole", "equal"]
 
@@ -65,19 +67,20 @@ class Recipes:
     not (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by
     which people train adapters with it, which searches try; ``degrees`` where it says none. Where
     it recomputes blocks, it ``recomputes_last_product`` of each, whose result no gradient needs, or
-    stops before. With ``fp8_attention`` it trains attention in 8 bit. Layers of multi-token
-    prediction that a model has are trained where it ``predicts`` unless told otherwise; None: where
-    asked. Gradients have the format ``gradient_dtype`` unless told otherwise, and ``unless_told``
-    holds other settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
-    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES``
-    by name, and ``unless_told_where`` those of ``UNTOLD`` and ``UNTOLD_OF_BATCHES`` that it sets so
-    under conditions. Sums of gradients
-    have a format of their own with weights in bf16 only: those in fp16 are scaled and summed as
-    they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN`` people make otherwise, where
-    those that name the same settings exclude each other, and of ``also_products`` people
-    commonly run products in the first that hardware multiplies where a request may leave that open.
-    Models divided by tensors or layers are
-    ``divided_by`` another framework that is built on it. Its interleaved schedule takes
+    stops before. Where a run does not fit, people have it recompute by the ways it
+    ``recomputes_in_part``, from the least, before whole layers. With ``fp8_attention`` it trains
+    attention in 8 bit. Layers of multi-token prediction that a model has are trained where it
+    ``predicts`` unless told otherwise; None: where asked. Gradients have the format
+    ``gradient_dtype`` unless told otherwise, and ``unless_told`` holds other settings that it, or
+    who uses it, sets otherwise than most do, of ``UNTOLD``, ``UNTOLD_OF_LAYOUTS``,
+    ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES`` by name, and
+    ``unless_told_where`` those of ``UNTOLD`` and ``UNTOLD_OF_BATCHES`` that it sets so under
+    conditions. Sums of gradients have a format of their own with weights in bf16 only: those in
+    fp16 are scaled and summed as they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN``
+    people make otherwise, where those that name the same settings exclude each other, and of
+    ``also_products`` people commonly run products in the first that hardware multiplies where a
+    request may leave that open. Models divided by tensors or layers are ``divided_by`` another
+    framework that is built on it. Its interleaved schedule takes
     micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal"
     ones (None: any).
     """
@@ -103,6 +106,7 @@ class Recipes:
     also_usual: tuple[Usual, ...] = ()
     also_products: tuple[str, ...] = ()
     interleaved_rounds: InterleavedRounds | None = None
+    recomputes_in_part: tuple[Recomputation, ...] = ()
     usual_base: str | None = None
 
     def untold(

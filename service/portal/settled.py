@@ -21,6 +21,7 @@ _DIVIDED = (
 _AGAIN = {
     "none": "nothing recomputed",
     "selective": "attention scores recomputed",
+    "selective-modules": "norms and activations recomputed",
     "selective-operators": "every other matrix product recomputed",
     "full": "whole layers recomputed",
 }

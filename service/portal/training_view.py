@@ -120,6 +120,7 @@ _CHOICES: dict[str, dict[str, str]] = {
         "": AS_THE_FRAMEWORK,
         "none": "nothing",
         "selective": "attention scores",
+        "selective-modules": "norms and activations",
         "selective-operators": "every other matrix product",
         "full": "whole layers",
     },
@@ -139,6 +140,7 @@ _CHOICES: dict[str, dict[str, str]] = {
 _AGAIN = {
     "none": "no recomputation",
     "selective": "recompute attention scores",
+    "selective-modules": "recompute norms and activations",
     "selective-operators": "recompute every other matrix product",
     "full": "recompute whole layers",
 }

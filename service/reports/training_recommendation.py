@@ -41,6 +41,7 @@ _HOURS_PER_DAY = 24.0
 #: What is recomputed, and where optimizer states are kept, where that is anything.
 _RECOMPUTED = {
     "selective": "attention scores recomputed",
+    "selective-modules": "norms and activations recomputed",
     "selective-operators": "every other product recomputed",
     "full": "whole layers recomputed",
 }

@@ -14,7 +14,7 @@ from service.core.memory.training.settings import (
     Optimizer,
     Schedule,
 )
-from service.core.recipes import InterleavedRounds
+from service.core.recipes import InterleavedRounds, Recomputation
 
 #: Kinds of parallelism.
 Degree: TypeAlias = Literal["data", "tensor", "pipeline", "expert", "context"]
@@ -306,6 +306,11 @@ class EngineRecipes(Stated):
     interleaved_rounds: NotRequired[InterleavedRounds]
     """Rounds that its interleaved schedule takes micro-batches in: whole ones of as many as there
     are stages, or equal ones; any if left out."""
+    recomputes_in_part: NotRequired[list[Recomputation]]
+    """Ways to recompute by which people make a run fit that keeps too much, the least first:
+    activation_checkpointing selective-modules or selective-operators, or layers, which are as few
+    whole layers of each stage as suffice. Whole layers of all if left out, or where none
+    suffices."""
     recomputes_last_product: NotRequired[bool]
     """Whether it recomputes the product that ends a block, whose result no gradient needs; true if
     left out."""

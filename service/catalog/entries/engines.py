@@ -33,6 +33,7 @@ from service.core.recipes import (
     UNTOLD_OF_PRECISION,
     InterleavedRounds,
     Recipes,
+    Recomputation,
     Usual,
 )
 
@@ -225,7 +226,7 @@ def _recipes(trains: Document) -> Recipes:
     lists: dict[str, tuple[str, ...]] = {}
     for part in (
         *("methods", "degrees", "fp8_recipes", "adapters", "optimizers", "offload_places"),
-        *("adapter_degrees", "products", "also_products"),
+        *("adapter_degrees", "products", "also_products", "recomputes_in_part"),
     ):
         names = trains.get(part, [])
         if not isinstance(names, list):
@@ -261,6 +262,7 @@ def _recipes(trains: Document) -> Recipes:
         _usual(trains, "also_usual", UNTOLD + ALSO_OPEN),
         lists["also_products"],
         _rounds(trains.get("interleaved_rounds")),
+        recomputes_in_part=cast("tuple[Recomputation, ...]", lists["recomputes_in_part"]),
         usual_base=trains.get("usual_base"),
     )
 

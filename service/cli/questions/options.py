@@ -224,7 +224,8 @@ TRAINING = tuple(
         (
             "activation_checkpointing",
             str,
-            "none, selective, selective-operators or full; as the framework does unless stated.",
+            "none, selective, selective-modules, selective-operators or full; as the framework "
+            "does unless stated.",
         ),
         ("optimizer", str, "adamw, adamw-8bit, adafactor, lion, muon, …"),
         ("framework", str, "Training framework: id or alias of one in /v1/engines."),

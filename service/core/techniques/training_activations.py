@@ -11,7 +11,7 @@ from service.core.techniques.changes import in_formats, offloaded, training_sett
 from service.core.techniques.setup import TrainingSetup
 from service.core.techniques.technique import Change, Technique, TrainingChange
 
-_CHECKPOINTING = ("none", "selective", "selective-operators", "full")
+_CHECKPOINTING = ("none", "selective", "selective-modules", "selective-operators", "full")
 _QUANTISED_BASE = "bnb-nf4"
 
 
@@ -19,6 +19,7 @@ def _checkpointing(memory: TrainingMemory) -> Iterator[TrainingChange]:
     settings = memory.settings
     said = {
         "selective": "recompute attention scores",
+        "selective-modules": "recompute norms and activations of feed-forward parts",
         "selective-operators": "recompute every other matrix product",
         "full": "recompute whole layers",
     }

@@ -176,6 +176,7 @@ def _settings(
     fully_sharded = training["zero_stage"] >= 2
     tokens = training.get("tokens") or 0.0
     samples = ceil(tokens / training["sequence_length"])
+    some = training.get("recomputed_layers")
     return {
         "accelerators": count,
         "machines": ceil(count / ranks),
@@ -203,7 +204,9 @@ def _settings(
         "pipeline_layout": _pipeline_layout(layers, stages, predictions),
         "prediction_layers": predictions,
         "gradient_dtype": training["gradient_dtype"],
-        "activation_checkpointing": training["activation_checkpointing"],
+        "activation_checkpointing": "layers" if some else training["activation_checkpointing"],
+        # Of each stage of a rank, of which it may have several.
+        "recomputed_layers": some and ceil(some / training["virtual_stages"]),
         "zero_stage": training["zero_stage"],
         "groups_of_whole_weights": layout["tensor"] * layout["context"] > 1 and not fully_sharded,
         "sequence_parallel": training["sequence_parallel"] and layout["tensor"] > 1,

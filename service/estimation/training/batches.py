@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.sharding import divisors
@@ -16,6 +17,7 @@ from service.core.recipes import Recipes
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingSettingsRequest
+from service.estimation.training.untold import zero_stage_of
 from service.estimation.training.usual_layouts import DIVIDES_MODELS
 
 #: Tokens of a micro-batch where the framework has no usual one: what sources of training in
@@ -86,6 +88,45 @@ def usual_steps(
     steps = _STEP_TOKENS / (asked.sequence_length * size * parallelism.data)
     fewest = _FEWEST_A_STAGE if stages > 1 else 1
     return min(max(round(steps / stages), fewest), _MOST_A_STAGE) * stages
+
+
+def with_steps(
+    asked: TrainingSettingsRequest,
+    shared: int | None,
+    framework: Engine | None,
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+) -> TrainingSettingsRequest:
+    """What was asked, with how many micro-batches a step has where nobody says.
+
+    Of ``shared`` sequences that a rank takes a step, one of their size and number follows from the
+    other, or the number from a usual size.
+    """
+    recipes = Recipes() if framework is None else framework.recipes
+    ranks = parallelism.data * parallelism.context
+    told: dict[str, Any] = {
+        "zero_stage": zero_stage_of(asked, recipes, ranks, parallelism.pipeline)
+    }
+    steps, size = asked.gradient_accumulation_steps, asked.micro_batch_size
+    if shared is None:
+        told["gradient_accumulation_steps"] = steps or usual_steps(asked, parallelism, framework)
+    elif steps is not None:
+        told["micro_batch_size"] = size or shared // steps
+    else:
+        divided = asked.model_copy(update=told)
+        size = size or usual_batch(divided, recipes, architecture, parallelism, shared)
+        told["gradient_accumulation_steps"] = shared // size
+    return asked.model_copy(update=told)
+
+
+def taken(asked: TrainingSettingsRequest, setup: TrainingSetup) -> TrainingSettingsRequest:
+    """What was asked, with the micro-batches that a run takes."""
+    return asked.model_copy(
+        update={
+            "micro_batch_size": int(setup.micro_batch.sequences),
+            "gradient_accumulation_steps": int(setup.settings.gradient_accumulation_steps),
+        }
+    )
 
 
 def assumes_steps(asked: TrainingSettingsRequest, steps: float) -> bool:

@@ -11,17 +11,31 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from service.core.architecture.model import LatentAttention, ModelArchitecture
 from service.core.engines import Engine
 from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import LeftOpen, TrainingSettings
+from service.core.recipes import Recomputation
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.rejection import Rejected
 from service.estimation.training.requests import TrainingSettingsRequest
 from service.estimation.training.usual_layouts import DIVIDES_MODELS
 
 RECOMPUTED, DIVIDED = "activation_checkpointing", "zero_stage"
+_LAYERS, _OF_LAYERS = "recomputed_layers", "recomputed_layers_ratio"
+#: Settings that decide what is held without being recomputed: by their names in the core.
+_HELD = {
+    "gradient_dtype": "gradient_bytes",
+    "gradient_sum_dtype": "gradient_sum_bytes",
+    "cross_entropy": "cross_entropy",
+    "fused_kernels": "fused_kernels",
+}
+#: Settings that a run is made to fit by, by their names in the core, with those of requests.
+_MADE_TO_FIT = {RECOMPUTED: RECOMPUTED, _OF_LAYERS: RECOMPUTED, DIVIDED: DIVIDED} | {
+    core: told for told, core in _HELD.items()
+}
 _MOST_DIVIDED = 3
 #: Beside a model that is divided by tensors and layers, people divide states alone.
 _MOST_BESIDE_A_DIVIDED_MODEL = 1
@@ -64,9 +78,10 @@ def least_that_fits(
 ) -> Fitted[Resolved]:
     """A run as it is without being told more or, if that does not fit, by the least that does.
 
-    Layers can be recomputed in part: whichever is nearer to the part that it takes, none or all of
-    them, is estimated. Whether it is done stays open where the estimate cannot tell, and where a
-    part suffices. What nothing makes fit is left as it is.
+    Where people have a framework recompute in part, it is the least that fits, unless copies of the
+    whole model are far from fitting. Elsewhere whichever is nearer to the part that it takes, none
+    or all layers, is estimated. Whether it is done stays open where the estimate cannot tell, and
+    where a part suffices. What nothing makes fit is left as it is.
 
     Parameters
     ----------
@@ -91,12 +106,110 @@ def least_that_fits(
     recomputed = _memory(alike)
     if not recomputed.fits:
         return Fitted(run)
+    missing, is_near = _missing_bytes(memory), _may_keep_all(memory)
+    parallelism = run.setup.deployment.parallelism
+    if missing > 0.0 and (is_near or parallelism.replica_accelerators > 1):
+        divided = asked.model_copy(update={DIVIDED: kept.setup.settings.zero_stage})
+        lean = _holding_less(kept, divided, framework, resolved) if is_near else divided
+        part = _in_part(alike, divided, lean, framework, resolved)
+        if part is not None:
+            return _fitted(run, part, (alike, resolved(lean)) if is_near else (alike,))
     saved = float(memory.total_bytes.value - recomputed.total_bytes.value)
-    if saved <= 0.0 or _missing_bytes(memory) < _NEARER_TO_NONE * saved:
+    if saved <= 0.0 or missing < _NEARER_TO_NONE * saved:
         return _fitted(run, kept, (alike,))
-    if memory.fits_certainty != "no" or memory.total_bytes.value <= _UNSURE * memory.usable_bytes:
+    if is_near:
         return _fitted(run, alike, (kept,))
     return _fitted(run, other, ())
+
+
+def _may_keep_all(memory: TrainingMemory) -> bool:
+    """Whether a run that does not fit by the estimate may have run as it is."""
+    near = memory.total_bytes.value <= _UNSURE * memory.usable_bytes
+    return bool(memory.fits_certainty != "no" or near)
+
+
+def _holding_less(
+    run: Resolved,
+    asked: TrainingSettingsRequest,
+    framework: Engine,
+    resolved: Callable[[TrainingSettingsRequest], Resolved],
+) -> TrainingSettingsRequest:
+    """What was asked, with what else people have the framework hold that takes less.
+
+    That costs no time, so that it comes before anything is recomputed.
+    """
+    bits = run.setup.deployment.precision.weights.bits_per_element
+    most = _memory(run).headroom_bytes.value
+    for one in framework.recipes.also_usual:
+        names = tuple(one.settings)
+        opened = any(
+            choice.names == names and choice.is_open(run.setup.settings, bits)
+            for choice in run.setup.settings.left_open
+        )
+        if not opened or not set(names) <= _HELD.keys():
+            continue
+        otherwise = asked.model_copy(update=dict(one.settings))
+        headroom = _memory(resolved(otherwise)).headroom_bytes.value
+        if headroom > most:
+            asked, most = otherwise, headroom
+    return asked
+
+
+def _in_part(
+    whole: Resolved,
+    asked: TrainingSettingsRequest,
+    lean: TrainingSettingsRequest,
+    framework: Engine,
+    resolved: Callable[[TrainingSettingsRequest], Resolved],
+) -> Resolved | None:
+    """The run by the least of what its framework recomputes in part that fits; None if none does.
+
+    ``whole`` recomputes all layers, and fits; ``lean`` holds no more than what was ``asked``. Of
+    layers it is the least number of each stage.
+    """
+    batch = int(whole.setup.micro_batch.sequences)
+
+    def by(told: TrainingSettingsRequest, **way: Any) -> Resolved | None:
+        try:
+            found = resolved(told.model_copy(update=way)).in_batches(batch)
+        except Rejected:
+            return None
+        return found if _memory(found).fits else None
+
+    in_part = framework.recipes.recomputes_in_part
+    architecture = whole.setup.deployment.architecture
+    single = [way for way in in_part if way != "layers" and _has_parts(way, architecture)]
+    for told in (asked,) if lean is asked else (asked, lean):
+        if told is lean and (found := by(told)):
+            return found
+        for way in single:
+            if found := by(told, **{RECOMPUTED: way}):
+                return found
+    if "layers" not in in_part:
+        return None
+    fewest = None
+    few, many = 0, -(-architecture.layer_count // whole.setup.deployment.parallelism.pipeline)
+    while many - few > 1:
+        number = (few + many) // 2
+        if found := by(lean, **{RECOMPUTED: "full", _LAYERS: number}):
+            fewest, many = found, number
+        else:
+            few = number
+    return fewest
+
+
+def _has_parts(way: Recomputation, architecture: ModelArchitecture) -> bool:
+    """Whether a model has parts that frameworks recompute by a way.
+
+    Megatron Core recomputes activations of experts and up-projections of latents, but those of a
+    dense layer with its products.
+
+    References
+    ----------
+    NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py, recompute_modules, 2025
+    """
+    latent = any(isinstance(group.mixer, LatentAttention) for group in architecture.groups)
+    return way != "selective-modules" or architecture.routes or latent
 
 
 def fits(run: Run) -> bool:
@@ -167,12 +280,13 @@ def _left_open(settings: TrainingSettings, near: list[TrainingSettings]) -> Iter
     """The choice between a run's settings and others that fit, or not, by a narrow margin."""
     names = [
         name
-        for name in (RECOMPUTED, DIVIDED)
+        for name in _MADE_TO_FIT
         if any(getattr(one, name) != getattr(settings, name) for one in near)
     ]
     if names:
         others = tuple(tuple((name, getattr(one, name)) for name in names) for one in near)
-        yield LeftOpen(tuple(names), others)
+        told = dict.fromkeys(_MADE_TO_FIT[name] for name in names)
+        yield LeftOpen(tuple(told), others, to_fit=True)
 
 
 def made_to_fit(usual: TrainingSettings, settings: TrainingSettings) -> Iterator[EstimateWarning]:
@@ -180,15 +294,37 @@ def made_to_fit(usual: TrainingSettings, settings: TrainingSettings) -> Iterator
     done = []
     if settings.zero_stage != usual.zero_stage:
         done.append((DIVIDED, f"ZeRO stage {settings.zero_stage}"))
+    if settings.gradient_bytes != usual.gradient_bytes:
+        done.append(("gradient_dtype", "gradients in 16 bit"))
+    if settings.gradient_sum_bytes != usual.gradient_sum_bytes:
+        done.append(("gradient_sum_dtype", "gradients that are summed as they are"))
+    if settings.cross_entropy != usual.cross_entropy:
+        done.append(("cross_entropy", f"a loss that is {settings.cross_entropy}"))
+    if settings.fused_kernels != usual.fused_kernels:
+        done.append(("fused_kernels", "fused norms and activations"))
     if settings.activation_checkpointing != usual.activation_checkpointing:
-        done.append((RECOMPUTED, "recomputation of whole layers"))
+        done.append((RECOMPUTED, _said(settings)))
     if done:
         yield EstimateWarning(
             "made_to_fit",
             "the run does not fit with the framework's defaults: the estimate is for "
-            f"{' and '.join(said for _, said in done)}, which the request leaves open",
+            f"{_listed([said for _, said in done])}, which the request leaves open",
             about=f"training.{done[0][0]}",
         )
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence with commas and an and."""
+    return " and ".join([*([", ".join(parts[:-1])] if parts[1:] else ()), parts[-1]])
+
+
+def _said(settings: TrainingSettings) -> str:
+    """What is recomputed, in words."""
+    if settings.activation_checkpointing == "selective-modules":
+        return "recomputation of norms, activations and up-projections of latents"
+    if settings.recomputed_layers_ratio < 1.0:
+        return f"recomputation of {settings.recomputed_layers_ratio:.0%} of all layers"
+    return "recomputation of whole layers"
 
 
 def _memory(run: Run) -> TrainingMemory:

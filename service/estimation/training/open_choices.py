@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import NormalDist
 
 from service.core.engines import FALLBACK_ENGINE
 from service.core.estimate.training import TrainingSpeed, TrainingSpeedSetup, reaching
 from service.core.explanation import EstimateWarning
+from service.core.interval import Z_90
 from service.core.memory.training.memory import TrainingMemory
 from service.core.memory.training.settings import TrainingSettings
-from service.core.otherwise import Other
+from service.core.otherwise import RARE_RATIO, Other
 from service.estimation.training.batches import assumes_steps
 from service.estimation.training.memory import CHOICES, told_by
 from service.estimation.training.requests import TrainingRequest
@@ -27,7 +29,10 @@ _SMALLER = ((0.5, 0.2),)
 _LARGER = ((2.0, 0.33), (4.0, 0.15))
 #: A run that does not fit was run otherwise in any case [-].
 _WITHOUT_THAT_NONE = 1.0
-_BATCH = "micro_batch_size"
+_BATCH, _SCHEDULE = "micro_batch_size", "pipeline_schedule"
+#: Of pipelines whose schedule nobody tells, others than the usual one that are in use [-]: those
+#: of Megatron-DeepSpeed, DeepSpeed and torchtitan unless told, beside those of Megatron-LM.
+_OTHER_SCHEDULE = 0.33
 _STEPS = "gradient_accumulation_steps"
 #: How many runs have so many times the micro-batches that are assumed for a pipeline, or still
 #: fewer or more [-], of the same sources.
@@ -41,7 +46,8 @@ def with_open_choices(
 
     Others take fewer sequences than people usually do, or more, as far as they may fit. A run
     that does not fit as it is taken to be was run otherwise: with layers recomputed or, where
-    nothing says by which framework, with states and weights divided.
+    nothing says by which framework, with states and weights divided. As many as may lack memory,
+    though they fit by the estimate, recompute layers.
 
     Parameters
     ----------
@@ -63,10 +69,30 @@ def with_open_choices(
             others[_BATCH] = batches
     if assumes_steps(asked, float(setup.settings.gradient_accumulation_steps)):
         others[_STEPS] = [Other(_in_steps(setup, times), share) for times, share in _OTHER_STEPS]
+    schedules = list(_other_schedules(setup, request))
+    if schedules:
+        others[_SCHEDULE] = schedules
+    lacking = _may_lack(memory)
+    if lacking > RARE_RATIO:
+        for name, recomputing in _recomputing(setup, request):
+            others[name] = [Other(replace(setup, settings=recomputing), lacking)]
     if memory.fits_certainty == "no":
         for name, settings in _fitting(setup, request):
             others[name] = [Other(replace(setup, settings=settings), _WITHOUT_THAT_NONE)]
     return reaching(speed, others)
+
+
+def _other_schedules(
+    setup: TrainingSpeedSetup, request: TrainingRequest
+) -> Iterator[Other[TrainingSpeedSetup]]:
+    """The same pipeline by the other common schedule, where nothing says by which."""
+    settings, asked = setup.settings, request.training
+    stages = setup.deployment.parallelism.pipeline
+    told = asked.pipeline_schedule or asked.virtual_stages or asked.framework
+    if stages == 1 or told or settings.pipeline_schedule != "interleaved":
+        return
+    plain = replace(settings, pipeline_schedule="1f1b", virtual_stages=1)
+    yield Other(replace(setup, settings=plain), _OTHER_SCHEDULE)
 
 
 def _in_batches(
@@ -100,6 +126,24 @@ def _other_batches(memory: TrainingMemory) -> Iterator[tuple[float, float]]:
     for times, share in _LARGER:
         if taken * times <= most:
             yield taken * times, share
+
+
+def _may_lack(memory: TrainingMemory) -> float:
+    """How many runs that fit by the estimate lack memory, as far as it may be off [-]."""
+    headroom = memory.headroom_bytes
+    if not memory.fits or headroom.low >= 0.0:
+        return 0.0
+    return NormalDist().cdf(-Z_90 * float(headroom.value / (headroom.value - headroom.low)))
+
+
+def _recomputing(
+    setup: TrainingSpeedSetup, request: TrainingRequest
+) -> Iterator[tuple[str, TrainingSettings]]:
+    """Settings of the same run that recomputes layers, where nobody told what is recomputed."""
+    settings = setup.settings
+    none = settings.activation_checkpointing == "none"
+    if request.training.activation_checkpointing is None and none:
+        yield "activation_checkpointing", replace(settings, activation_checkpointing="full")
 
 
 def _fitting(

@@ -238,15 +238,21 @@ class TrainingSettingsRequest(Request):
     the whole sequence."""
     activation_checkpointing: Checkpointing | None = None
     """What is recomputed in the backward pass: none; selective (attention scores);
-    selective-operators (also every second matrix product); or full (whole layers). If null, as in
-    the framework: selective-operators for torchtitan; full for MaxText, LLaMA-Factory, Axolotl,
-    ms-swift, Unsloth, PEFT and TRL, verl, OpenRLHF and GPT-NeoX, for adapters where no framework is
-    named, for torchtune except with method lora on several accelerators, for LitGPT and Llama
-    Cookbook on several, for Transformers with method qlora, and for Megatron before it had sequence
-    parallelism; none for others. It is full, too, where more than half of all layers must be
-    recomputed for the run to fit."""
+    selective-modules (norms, activations of feed-forward parts and up-projections of latents, as in
+    DeepSeek-V3 and with Megatron's recompute_modules); selective-operators (every second matrix
+    product and all elementwise work); or full (whole layers). If null, as in the framework:
+    selective-operators for torchtitan; full for MaxText, LLaMA-Factory, Axolotl, ms-swift, Unsloth,
+    PEFT and TRL, verl, OpenRLHF and GPT-NeoX, for adapters where no framework is named, for
+    torchtune except with method lora on several accelerators, for LitGPT and Llama Cookbook on
+    several, for Transformers with method qlora, and for Megatron before it had sequence
+    parallelism; none for others. If the run does not fit by that, the least of what people have the
+    framework recompute."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
     """Number of layers that are recomputed together, with activation_checkpointing full."""
+    recomputed_layers: int | None = Field(None, ge=1, le=10_000)
+    """Number of layers of each pipeline stage that are recomputed, with activation_checkpointing
+    full (Megatron's recompute_num_layers with recompute_method block, times virtual_stages). If
+    null, all, or, where nobody says what is recomputed, as few as make the run fit."""
     attention: AttentionKernel | None = None
     """Attention kernel: eager stores the attention scores, flash does not, flash-fp8 also
     multiplies in 8 bits, as Transformer Engine does with fp8_dpa, and flash-1 is FlashAttention

@@ -11,7 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
-from service.core.engines import FALLBACK_ENGINE, Engine
+from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.tiers import MemoryTier
@@ -54,9 +54,10 @@ from service.estimation.training.batches import (
     in_batches,
     shared_batch,
     steps_warning,
+    taken,
     tokens_warning,
     usual_batch,
-    usual_steps,
+    with_steps,
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
@@ -119,7 +120,7 @@ class ResolvedTraining:
     def in_batches(self, size: int, sequences_each: float = 1.0) -> ResolvedTraining:
         """The same run with micro-batches of so many of what has so many sequences each."""
         setup = in_batches(self.setup, size, self.shared_batch)
-        asked = _taken(self.asked, setup)
+        asked = taken(self.asked, setup)
         batch = replace(setup.micro_batch, sequences=sequences_each * size)
         warnings = tuple(
             batch_warning(size) if one.code == ASSUMED else one for one in self.warnings
@@ -197,13 +198,14 @@ def as_told(
     if architecture is not None and parallelism is not None:
         shared = shared_batch(training, parallelism, problems)
         training = laid_out(
-            _with_steps(training, shared, framework, architecture, parallelism),
+            with_steps(training, shared, framework, architecture, parallelism),
             recipes,
             architecture,
             parallelism,
         )
     settings = replace(
         training_settings(training, release.generation, recipes, architecture),
+        recomputed_layers_ratio=_recomputed_ratio(training, architecture, parallelism),
         left_open=left_open(request.training, framework, release.generation, architecture),
     )
     if architecture is not None:
@@ -242,7 +244,7 @@ def as_told(
     assumed: tuple[EstimateWarning, ...] = ()
     if training.micro_batch_size is None:
         setup = fitting_batch(setup, overheads, shared)
-        training = _taken(training, setup)
+        training = taken(training, setup)
         assumed = (batch_warning(int(setup.micro_batch.sequences)),)
     steps = int(setup.settings.gradient_accumulation_steps)
     if assumes_steps(request.training, steps):
@@ -270,45 +272,6 @@ def as_told(
             *products_warnings(settings, precision, accelerator.value),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
-    )
-
-
-def _with_steps(
-    asked: TrainingSettingsRequest,
-    shared: int | None,
-    framework: Engine | None,
-    architecture: ModelArchitecture,
-    parallelism: Parallelism,
-) -> TrainingSettingsRequest:
-    """What was asked, with how many micro-batches a step has where nobody says.
-
-    Of ``shared`` sequences that a rank takes a step, one of their size and number follows from the
-    other, or the number from a usual size.
-    """
-    recipes = Recipes() if framework is None else framework.recipes
-    ranks = parallelism.data * parallelism.context
-    told: dict[str, Any] = {
-        "zero_stage": zero_stage_of(asked, recipes, ranks, parallelism.pipeline)
-    }
-    steps, size = asked.gradient_accumulation_steps, asked.micro_batch_size
-    if shared is None:
-        told["gradient_accumulation_steps"] = steps or usual_steps(asked, parallelism, framework)
-    elif steps is not None:
-        told["micro_batch_size"] = size or shared // steps
-    else:
-        divided = asked.model_copy(update=told)
-        size = size or usual_batch(divided, recipes, architecture, parallelism, shared)
-        told["gradient_accumulation_steps"] = shared // size
-    return asked.model_copy(update=told)
-
-
-def _taken(asked: TrainingSettingsRequest, setup: TrainingSetup) -> TrainingSettingsRequest:
-    """What was asked, with the micro-batches that a run takes."""
-    return asked.model_copy(
-        update={
-            "micro_batch_size": int(setup.micro_batch.sequences),
-            "gradient_accumulation_steps": int(setup.settings.gradient_accumulation_steps),
-        }
     )
 
 
@@ -348,6 +311,17 @@ def training_settings(
         adapter_bytes=None if asked.adapter_dtype is None else STATE_BYTES[asked.adapter_dtype],
         offload=valued(Offload, asked.offload),
     )
+
+
+def _recomputed_ratio(
+    asked: TrainingSettingsRequest,
+    architecture: ModelArchitecture | None,
+    parallelism: Parallelism | None,
+) -> float:
+    """Share of the layers that are recomputed, of those that are asked of each stage [-]."""
+    if asked.recomputed_layers is None or architecture is None or parallelism is None:
+        return 1.0
+    return min(asked.recomputed_layers * parallelism.pipeline / architecture.layer_count, 1.0)
 
 
 def _precision(

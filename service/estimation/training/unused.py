@@ -70,5 +70,6 @@ def _idle(settings: TrainingSettings) -> Mapping[str, tuple[str, ...]]:
     if settings.activation_checkpointing != "full":
         idle["only full activation_checkpointing recomputes blocks of layers"] = (
             "checkpoint_every",
+            "recomputed_layers",
         )
     return idle

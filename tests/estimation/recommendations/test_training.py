@@ -79,6 +79,8 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
                         "micro_batch_size": int(rows.micro_batch_size[row]),
                         "gradient_accumulation_steps": int(rows.gradient_accumulation_steps[row]),
                         "activation_checkpointing": settings.activation_checkpointing,
+                        "pipeline_schedule": settings.pipeline_schedule,
+                        "virtual_stages": settings.virtual_stages,
                         "zero_stage": settings.zero_stage,
                         "offload": {"optimizer": settings.offload.optimizer},
                         "tokens": 2e9,

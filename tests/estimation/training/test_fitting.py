@@ -94,3 +94,59 @@ def test_a_frozen_base_in_8_bit_is_not_held_twice(ask):
     }
     found = ask(adapters, method="lora", framework="megatron-lm", sequence_length=8192)
     assert done(found)[1] == "none"
+
+
+def test_some_layers_are_recomputed_before_all_are(ask):
+    # Without recomputation it lacks memory, and with all layers recomputed half is left over.
+    layout = LARGE | {"parallelism": {"tensor": 8, "data": 8}}
+    asked = {"framework": "megatron-lm", "zero_stage": 1, "micro_batch_size": 2}
+    asked |= {"sequence_length": 8192, "gradient_dtype": "fp32"}
+    found = ask(layout, 64, **asked)
+    some = found["deployment"]["training"]["recomputed_layers"]
+    assert done(found) == (1, "full")
+    assert 1 <= some < 80
+    assert found["memory"]["fits"]
+    assert "of all layers" in codes(found)["made_to_fit"]
+    # One layer fewer does not fit, and all of them take less memory and more time.
+    fewer = asked | {"activation_checkpointing": "full", "recomputed_layers": some - 1}
+    assert not ask(layout, 64, **fewer)["memory"]["fits"]
+    whole = ask(layout, 64, **asked, activation_checkpointing="full")
+    none = ask(layout, 64, **asked, activation_checkpointing="none")
+    rates = [one["latency"]["tokens_per_s"]["value"] for one in (whole, found, none)]
+    assert rates == sorted(rates)
+    # Whoever recomputes all layers is in the range; memory of none of them, which is not there,
+    # widens nothing: less than a run's own uncertainty lies beyond what there is.
+    low, high = (found["memory"]["total_bytes"][end] for end in ("low", "high"))
+    assert low <= whole["memory"]["total_bytes"]["value"]
+    own = ask(layout, 64, **asked, activation_checkpointing="full", recomputed_layers=some)
+    assert high == pytest.approx(own["memory"]["total_bytes"]["high"])
+    assert found["latency"]["tokens_per_s"]["low"] <= rates[0]
+
+
+def test_what_costs_no_time_is_held_narrower_before_layers_are_recomputed(ask):
+    layout = SMALL | {"parallelism": {"data": 8}}
+    asked = {"framework": "megatron-lm", "sequence_length": 4096, "zero_stage": 1}
+    found = ask(layout, 8, **asked)
+    assert done(found) == (1, "none")
+    assert found["deployment"]["training"]["gradient_dtype"] == "bf16"
+    assert "gradients in 16 bit" in codes(found)["made_to_fit"]
+    wide = ask(layout, 8, **asked, gradient_dtype="fp32")
+    assert wide["deployment"]["training"]["recomputed_layers"]
+
+
+def test_modules_are_recomputed_of_models_that_have_cheap_ones(ask):
+    routed = {"model": "mistralai/Mixtral-8x7B-v0.1", "accelerator": H100}
+    layout = routed | {"parallelism": {"tensor": 2, "pipeline": 4, "expert": 8, "data": 8}}
+    asked = {"framework": "megatron-lm", "zero_stage": 1, "gradient_accumulation_steps": 16}
+    lengths = (4096, 6144, 8192, 12288, 16384)
+    found = [done(ask(layout, 64, **asked, sequence_length=one))[1] for one in lengths]
+    ranks = {"none": 0, "selective-modules": 1, "full": 2}
+    assert [ranks[one] for one in found] == sorted(ranks[one] for one in found)
+    assert "selective-modules" in found
+
+
+def test_trainers_that_recompute_nothing_in_part_recompute_all(ask):
+    asked = {"framework": "transformers", "zero_stage": 3, "micro_batch_size": 1}
+    found = [ask(SMALL, 8, **asked, sequence_length=one) for one in (2048, 12288)]
+    assert not any("recomputed_layers" in one["deployment"]["training"] for one in found)
+    assert [done(one)[1] for one in found][-1] == "full"

@@ -30,7 +30,7 @@ from service.core.architecture.model import (
 from service.core.architecture.sharding import kv_heads, rank_shape
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
-from service.core.elementwise import Number, maximum, minimum
+from service.core.elementwise import Number
 from service.core.lightweight import lightweight
 from service.core.memory.training.adapters import (
     is_adapted,
@@ -155,6 +155,10 @@ def _group_savings(
             stored, again, kept_scores = everything, 0.0, scores
         case "selective":
             stored, again, kept_scores = everything, 0.0, 0.0
+        case "selective-modules":
+            again = _made_of_others(group, hidden, undivided, parallelism, settings, making, width)
+            again -= shared
+            stored, kept_scores = everything - again, scores
         case "selective-operators":
             # Every other matrix product is kept, and attention; the rest is recomputed.
             stored = (
@@ -162,8 +166,11 @@ def _group_savings(
             )
             again, kept_scores = everything, 0.0
         case "full":
-            stored = residual / settings.checkpoint_every
-            again, kept_scores = everything * settings.checkpoint_every, 0.0
+            part = settings.recomputed_layers_ratio
+            stored = part * residual / settings.checkpoint_every + (1.0 - part) * everything
+            kept_scores = (1.0 - part) * scores
+            # Layers that are kept are through, and leave room, before those that are not come.
+            again = everything * settings.checkpoint_every if part == 1.0 else 0.0
     return LayerSavings(
         count=group.count,
         stored_bytes_per_token=stored,
@@ -269,6 +276,54 @@ def _mixer_bytes(
     if "residual" in settings.dropout:
         kept += MASK_BYTES * hidden * undivided
     return kept, width * (inner + hidden * undivided)
+
+
+def _made_of_others(
+    group: LayerGroup,
+    hidden: float,
+    undivided: float,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    making: LayerMaking,
+    width: float,
+) -> float:
+    """Bytes per token of what norms, activations and up-projections of latents make.
+
+    References
+    ----------
+    DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 3.2.3,
+    https://arxiv.org/abs/2412.19437; NVIDIA/Megatron-LM, megatron/core/transformer/
+    transformer_config.py (recompute_modules: layernorm, moe_act, mla_up_proj), 2025
+    """
+    made, input_width = 0.0, _input_width(settings, making, width)
+    for part in (group.mixer, group.feed_forward):
+        if part is not None:
+            made += _input_bytes(_reading(part.tensors), hidden, settings, input_width) * undivided
+    match group.feed_forward:
+        case DenseFeedForward() as dense if _needs_product(settings, _writing(dense.tensors)):
+            made += input_width * dense.intermediate_size / parallelism.tensor
+        case MixtureOfExperts() as routed if _needs_product(settings, _writing(routed.tensors)):
+            inner = routed.experts_per_token * routed.expert_intermediate_size
+            made += input_width * (inner + routed.shared_intermediate_size) / parallelism.tensor
+        case _:
+            pass
+    latent = group.mixer
+    if isinstance(latent, LatentAttention) and not group.beside:
+        raised = sum(
+            rank_shape(tensor, parallelism, kv_heads(group))[2]
+            for tensor in latent.tensors
+            if raises_latents(tensor, latent)
+        )
+        key = latent.qk_nope_head_dim + latent.qk_rope_head_dim
+        made += width * (raised + latent.query_heads * key / parallelism.tensor)
+        made += width * (latent.kv_lora_rank + (latent.q_lora_rank or 0))
+    return made
+
+
+def raises_latents(tensor: Tensor, mixer: LatentAttention) -> bool:
+    """Whether a matrix makes queries, keys or values of heads from latents."""
+    latents = (mixer.kv_lora_rank, mixer.q_lora_rank)
+    return tensor.is_matrix and tensor.shard not in _WRITING and tensor.input_features in latents
 
 
 def _attended_bytes(group: LayerGroup, ranks: int, width: float) -> float:
@@ -428,73 +483,3 @@ def _writing(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 _WRITING = frozenset({Shard.ROW, Shard.EXPERT_ROW})
-
-
-def stored_bytes(
-    savings: Sequence[LayerSavings],
-    layer_share: float,
-    sequences: Number,
-    tokens: Number,
-    context: int = 1,
-) -> Number:
-    """What one micro-batch leaves behind on a rank until its backward pass [B].
-
-    Parameters
-    ----------
-    savings
-        What each group of layers keeps.
-    layer_share
-        Share of the model's layers that the rank holds [-].
-    sequences, tokens
-        Sequences of the micro-batch and tokens of each [-].
-    context
-        Ranks among which a sequence's tokens are divided [-].
-    """
-    per_token, per_pair = kept_by_layers(savings)
-    here = tokens / context
-    return sequences * layer_share * (per_token + per_pair * tokens) * here
-
-
-def kept_by_layers(savings: Sequence[LayerSavings]) -> tuple[float, float]:
-    """Bytes that all layers keep for each token, and for each pair of a sequence's tokens [B]."""
-    return (
-        sum(group.count * group.stored_bytes_per_token for group in savings),
-        sum(group.count * group.stored_bytes_per_pair for group in savings),
-    )
-
-
-def working_bytes(
-    savings: Sequence[LayerSavings], sequences: Number, tokens: Number, context: int = 1
-) -> Number:
-    """What the backward pass of the widest layer holds beside what is stored [B].
-
-    Parameters as for :func:`stored_bytes`.
-    """
-    widest: Number = 0.0
-    for group in savings:
-        widest = maximum(widest, group.working_bytes(tokens))
-    return sequences * widest / context
-
-
-def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: int) -> Number:
-    """Micro-batches whose activations a pipeline stage holds at once [-].
-
-    References
-    ----------
-    Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
-    Megatron-LM, 2021, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473; DeepSeek-AI,
-    DeepSeek-V3 Technical Report, 2024, table 2, https://arxiv.org/abs/2412.19437
-    """
-    given = settings.gradient_accumulation_steps * 1.0
-    if pipeline == 1:
-        return 1.0
-    match settings.pipeline_schedule:
-        case "gpipe":
-            return given
-        case "1f1b" | "zero-bubble":
-            return minimum(given, float(pipeline - stage))
-        case "dualpipe":
-            # Of both stages of a rank together, wherever it stands.
-            return minimum(given, pipeline + 1.0)
-        case "interleaved":
-            return minimum(given, pipeline - stage + (pipeline - 1) / settings.virtual_stages)

@@ -23,14 +23,7 @@ from service.core.interval import (
 )
 from service.core.lightweight import lightweight
 from service.core.memory.fullest import fullest
-from service.core.memory.training.activations import (
-    LayerSavings,
-    kept_by_layers,
-    layer_savings,
-    micro_batches_in_flight,
-    stored_bytes,
-    working_bytes,
-)
+from service.core.memory.training.activations import LayerSavings, layer_savings
 from service.core.memory.training.adapted_weights import adapted_weights_bytes
 from service.core.memory.training.adapters import virtual_tokens
 from service.core.memory.training.beside import NOTHING, Beside, BesideBytes
@@ -42,6 +35,12 @@ from service.core.memory.training.buffers import (
     result_bytes,
 )
 from service.core.memory.training.choices import SIZES, others_of
+from service.core.memory.training.kept import (
+    kept_by_layers,
+    micro_batches_in_flight,
+    stored_bytes,
+    working_bytes,
+)
 from service.core.memory.training.measured import is_measured
 from service.core.memory.training.micro_batch import MicroBatchRoom
 from service.core.memory.training.moments import Moments, late_gradients, step_bytes
@@ -237,14 +236,14 @@ def training_memory(
     """
     found = _by_settings(deployment, micro_batch, settings, overheads, beside)
     bits = deployment.precision.weights.bits_per_element
-    others = {
-        choice: tuple(
-            _by_settings(choice.deployed(deployment), micro_batch, one, overheads, beside)
-            for one in settings.otherwise(choice)
-        )
-        for choice in settings.left_open
-        if choice.is_open(settings, bits)
-    }
+    others = {}
+    for choice in settings.left_open:
+        if choice.is_open(settings, bits):
+            held = choice.deployed(deployment)
+            ways = settings.otherwise(choice)
+            by_others = (_by_settings(held, micro_batch, one, overheads, beside) for one in ways)
+            others[choice] = tuple(one for one in by_others if not choice.to_fit or one.fits)
+    others = {choice: by_others for choice, by_others in others.items() if by_others}
     if not others:
         return found
     spread = reaching_figures(found, others_of(others), SIZES)

@@ -48,7 +48,9 @@ Adapter: TypeAlias = Literal[
     "prefix",
     "norms",
 ]
-Checkpointing: TypeAlias = Literal["none", "selective", "selective-operators", "full"]
+Checkpointing: TypeAlias = Literal[
+    "none", "selective", "selective-modules", "selective-operators", "full"
+]
 ExpertDispatch: TypeAlias = Literal["all-to-all", "per-machine"]
 #: With dualpipe micro-batches enter at both ends, and each rank has two stages, mirrored.
 Schedule: TypeAlias = Literal["1f1b", "gpipe", "interleaved", "zero-bubble", "dualpipe"]
@@ -134,7 +136,8 @@ class LeftOpen:
     ``names`` are the settings of a request that would tell it; each of ``others`` holds values by
     fields of `TrainingSettings`. It is open where training goes by one of ``methods`` with one of
     ``zero_stages``, by any if there are none. With others products run in the format ``computed``;
-    None: in that of the run.
+    None: in that of the run. A choice that is made ``to_fit`` has no others in memory than those
+    that fit, which is what decides it.
     """
 
     names: tuple[str, ...]
@@ -142,6 +145,7 @@ class LeftOpen:
     methods: frozenset[str] = frozenset()
     zero_stages: frozenset[int] = frozenset()
     computed: NumberFormat | None = None
+    to_fit: bool = False
 
     def deployed(self, deployment: Deployment) -> Deployment:
         """A run's deployment with others."""
@@ -181,9 +185,11 @@ class TrainingSettings:
     ``optimizer_rank`` is that of optimizers whose moments have low rank.
 
     ``activation_checkpointing``: "selective" recomputes attention scores only,
+    "selective-modules" norms, activations of feed-forward parts and what raises latents,
     "selective-operators" every other matrix product and all elementwise work, "full" whole blocks
     of ``checkpoint_every`` layers, and, if it ``recomputes_last_product``, the product that ends a
-    block, too, whose result no gradient needs. ``fused_kernels`` says whether norms and gated
+    block, too, whose result no gradient needs. These are the first ``recomputed_layers_ratio`` of
+    a stage's layers; the others keep all. ``fused_kernels`` says whether norms and gated
     activations are fused (by a compiler or by hand) rather than run operator by operator;
     ``dropout`` is where masks are kept. ``cross_entropy``: "plain" keeps logits in 32 bit,
     "half-precision" computes all of the loss in 16, "compiled" keeps logits and their gradients in
@@ -232,6 +238,7 @@ class TrainingSettings:
     gradient_accumulation_steps: Number = 1
     activation_checkpointing: Checkpointing = "none"
     checkpoint_every: int = 1
+    recomputed_layers_ratio: float = 1.0
     recomputes_last_product: bool = True
     attention: AttentionKernel = "flash"
     fused_kernels: bool = True

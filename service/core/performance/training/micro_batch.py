@@ -17,8 +17,10 @@ from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.training.attention import in_blocks, masked_pairs_ratio
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.recomputation import (
-    RECOMPUTED_ATTENTION,
-    RECOMPUTED_ELEMENTWISE,
+    attention_again,
+    elementwise_again,
+    kernels_again,
+    layers_again,
     products_again,
 )
 from service.core.performance.training.scaling import (
@@ -145,15 +147,15 @@ def micro_batch_time(
             recipe, work.narrow_ratio, calibration.scaled_sums_ratio, accelerator
         )
     )
-    again = settings.activation_checkpointing
     through = layer_passes(settings)
     passes = through + (1.0 if settings.method == "full" else 0.0)
-    product_again, attention_again = products_again(settings, work), RECOMPUTED_ATTENTION[again]
-    layers_again = product_again / (1.0 - work.head_ratio)
+    product_again = products_again(settings, work)
+    attended_again, moved_again = attention_again(settings), elementwise_again(settings, work)
+    used_again = product_again / (1.0 - work.head_ratio)
     # Adapters multiply for their own gradients as well, a rotation of frozen weights does not.
     adapters_ratio = (
-        work.adapter_flops_per_token * tokens / parallelism.context * (3.0 + layers_again)
-        + work.rotation_flops * (2.0 + layers_again)
+        work.adapter_flops_per_token * tokens / parallelism.context * (3.0 + used_again)
+        + work.rotation_flops * (2.0 + used_again)
     ) / products.flops
     if settings.adapter == "boft" and work.rotation_flops:
         passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
@@ -168,7 +170,7 @@ def micro_batch_time(
 
     forward_attention_s = by_lanes(lanes, attended_s)
     backward = ATTENTION_BACKWARD if settings.trains else 0.0
-    attention_s = forward_attention_s * (1.0 + backward + attention_again)
+    attention_s = forward_attention_s * (1.0 + backward + attended_again)
 
     here = tokens / parallelism.context
     bandwidth = (
@@ -183,27 +185,27 @@ def micro_batch_time(
     )
     narrowed = work.narrowed_elements_per_token * here * cast_bytes
     moved = (moved + narrowed) * (1.0 if settings.trains else FORWARD_TRAFFIC_RATIO)
-    elementwise_again = RECOMPUTED_ELEMENTWISE[again] * FORWARD_TRAFFIC_RATIO
+    written_again = moved_again * FORWARD_TRAFFIC_RATIO
     packed = deployment.precision.weights.widened_whole
     each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
     dequantised = work.quantised_elements * each_bytes
-    base_passes = through + layers_again
+    base_passes = through + used_again
     normed = work.normed_elements * _NORM_BYTES
     gradients = summed_gradients_bytes(deployment, settings)
     elementwise_bytes = (
-        moved * (1.0 + elementwise_again)
+        moved * (1.0 + written_again)
         + dequantised * base_passes
-        + normed * (1.0 + layers_again)
+        + normed * (1.0 + used_again)
         + gradients
     )
     recompute_s = (
         products_s * product_again
-        + forward_attention_s * attention_again
-        + (moved * elementwise_again + (dequantised + normed) * layers_again) / bandwidth
+        + forward_attention_s * attended_again
+        + (moved * written_again + (dequantised + normed) * used_again) / bandwidth
     )
 
-    routing_s = work.products.routed_layers * calibration.routing_s * (through + layers_again)
-    message_passes = through + (1.0 if again == "full" else 0.0)
+    routing_s = work.products.routed_layers * calibration.routing_s * (through + used_again)
+    message_passes = through + layers_again(settings)
     sent_s = products.interconnect_s * message_passes
     experts_s = message_passes * expert_messages_s(deployment, settings, work, here, calibration)
     expert_overlap: Number | None = settings.expert_overlap_ratio
@@ -236,14 +238,14 @@ def micro_batch_time(
         total_s=busy_s + exposed_s + issued_late_s,
         model_flops=products.flops * passes + unmasked_flops * attention_passes,
         hardware_flops=products.flops * (passes + product_again)
-        + attention.flops * (attention_passes + attention_again)
+        + attention.flops * (attention_passes + attended_again)
         + products.flops * adapters_ratio,
         memory_bytes=products.memory_bytes * (passes + product_again) + elementwise_bytes,
         passes=passes,
         recomputed_products_ratio=product_again,
-        recomputed_layers_ratio=layers_again,
-        recomputed_attention_ratio=attention_again,
-        recomputed_elementwise_ratio=RECOMPUTED_ELEMENTWISE[again],
+        recomputed_layers_ratio=used_again,
+        recomputed_attention_ratio=attended_again,
+        recomputed_elementwise_ratio=moved_again,
         forward_products_s=products_s,
         forward_attention_s=forward_attention_s,
         products_flops=products.flops,
@@ -292,7 +294,7 @@ def _issue_s(
     Kernels of experts are issued for each that a rank holds, however few tokens it gets.
     """
     through = layer_passes(settings)
-    passes = through + RECOMPUTED_ELEMENTWISE[settings.activation_checkpointing]
+    passes = through + kernels_again(settings)
     launches = 1.0 + _ADAPTER_LAUNCHES * work.adapters_per_layer
     each: Number = calibration.performance.engine.layer_s * launches * passes
     if settings.zero_stage == 3:

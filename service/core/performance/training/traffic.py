@@ -9,7 +9,8 @@ from service.core.architecture.model import Attention, LatentAttention
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum, where
 from service.core.lightweight import lightweight
-from service.core.memory.training.activations import layer_savings, stored_bytes
+from service.core.memory.training.activations import layer_savings
+from service.core.memory.training.kept import stored_bytes
 from service.core.memory.training.settings import MicroBatch, Offload, Place, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.collectives import all_to_all, dispatch, link_between, scale_out

@@ -10,6 +10,7 @@ import numpy as np
 
 from service.core.architecture.model import (
     DenseFeedForward,
+    LatentAttention,
     LayerGroup,
     MixtureOfExperts,
     ModelArchitecture,
@@ -18,8 +19,9 @@ from service.core.architecture.sharding import kv_heads, rank_elements, rank_sha
 from service.core.architecture.tensors import Shard, TensorClass
 from service.core.deployment import Parallelism, Precision
 from service.core.elementwise import Number, where
-from service.core.memory.training.activations import layer_savings
+from service.core.memory.training.activations import layer_savings, raises_latents
 from service.core.memory.training.adapters import LOW_RANK, is_adapted
+from service.core.memory.training.kept import kept_by_layers
 from service.core.memory.training.settings import TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.kernels import OPERAND_BITS
@@ -57,9 +59,10 @@ class TrainingWork:
     ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``narrow_ratio``
     is the share of dense products with narrowed operands, ``head_ratio`` that of the head's, and
     ``ending_ratio`` that of products which end a layer and whose results no gradient needs,
-    ``adapters_per_layer`` how many matrices of a layer have an adapter. ``filled_attention``, of
-    ``heads``, and ``filled_ratio`` have what is computed beside: zeros that fill up vectors, and
-    blocks that windows cover in part.
+    ``raising_ratio`` that of products which raise latents to heads, ``remade_ratio`` what norms,
+    activations and these make of all that layers write, ``adapters_per_layer`` how many matrices of
+    a layer have an adapter. ``filled_attention``, of ``heads``, and ``filled_ratio`` have what is
+    computed beside: zeros that fill up vectors, and blocks that windows cover in part.
     """
 
     products: RankWork
@@ -75,6 +78,8 @@ class TrainingWork:
     narrow_ratio: float
     head_ratio: float
     ending_ratio: float
+    raising_ratio: float
+    remade_ratio: float
     adapters_per_layer: float
     exchanges: float
     exchanged_bytes_per_token: float
@@ -123,8 +128,10 @@ def training_work(
     forward = replace(settings, method="full", activation_checkpointing="none", trained_tensors=())
     width = results.bytes_per_element
     kept = layer_savings(architecture, parallelism, forward, element_bytes=width)
-    per_token = sum(group.count * group.stored_bytes_per_token for group in kept)
-    per_token += _adapter_elements(architecture, parallelism, settings) * width
+    leaving = replace(forward, activation_checkpointing="selective-modules")
+    lean = layer_savings(architecture, parallelism, leaving, element_bytes=width)
+    per_token = kept_by_layers(kept)[0]
+    adapters = _adapter_elements(architecture, parallelism, settings) * width
     logits = architecture.vocab_size / parallelism.tensor * _LOGIT_BYTES[settings.cross_entropy]
     logits *= 1.0 + architecture.trained_predictions if architecture.generates else 0.0
     quantised = 0.0
@@ -135,6 +142,10 @@ def training_work(
             for tensor in group.tensors
             if tensor.is_matrix and tensor.tensor_class in precision.weights.quantised_classes
         )
+    asked = sum(
+        _uses_per_token(item, meeting) * item.input_features * item.output_features
+        for item in products
+    )
     alone = replace(
         work,
         products=(),
@@ -144,8 +155,7 @@ def training_work(
         reductions=0.0,
         exchanges=0.0,
     )
-    asked = architecture, parallelism, settings
-    computed_attention = attention_of(*asked, lanes)
+    computed_attention = attention_of(architecture, parallelism, settings, lanes)
     return TrainingWork(
         products=replace(
             work,
@@ -155,18 +165,20 @@ def training_work(
             state_bytes_per_sequence=0.0,
             exchanges=0.0,
         ),
-        attention=replace(alone, attention=attention_of(*asked, None)),
+        attention=replace(alone, attention=attention_of(architecture, parallelism, settings, None)),
         filled_attention=replace(alone, attention=computed_attention),
         filled_ratio=_filled_ratio(products, meeting, lanes),
         matrix_precision=chosen.matrix_precision,
         heads=heads_of(computed_attention, precision, settings),
-        elementwise_bytes_per_token=per_token + logits,
-        elementwise_bytes_per_pair=sum(g.count * g.stored_bytes_per_pair for g in kept),
+        elementwise_bytes_per_token=per_token + adapters + logits,
+        elementwise_bytes_per_pair=kept_by_layers(kept)[1],
         narrowed_elements_per_token=narrow,
         quantised_elements=quantised,
         narrow_ratio=_narrow_ratio(products),
         head_ratio=_head_ratio(products, meeting),
-        ending_ratio=_ending_ratio(architecture, parallelism, products, meeting),
+        ending_ratio=_ending_products(architecture, parallelism) / asked,
+        raising_ratio=_raising_products(architecture, parallelism) / asked,
+        remade_ratio=(per_token - kept_by_layers(lean)[0]) / (per_token + adapters + logits),
         adapters_per_layer=_adapters_per_layer(architecture, settings),
         **_adapter_work(architecture, parallelism, settings),
         exchanges=work.exchanges,
@@ -208,13 +220,8 @@ def _head_ratio(products: tuple[MatrixProduct, ...], meeting: float) -> float:
     return by_head[True] / (by_head[True] + by_head[False])
 
 
-def _ending_ratio(
-    architecture: ModelArchitecture,
-    parallelism: Parallelism,
-    products: tuple[MatrixProduct, ...],
-    meeting: float,
-) -> float:
-    """Share of products that end a layer: no gradient needs what a sum alone reads [-].
+def _ending_products(architecture: ModelArchitecture, parallelism: Parallelism) -> float:
+    """Elements of matrices that end a layer: no gradient needs what a sum alone reads.
 
     Norms after them need it, as weights of experts do.
     """
@@ -228,11 +235,18 @@ def _ending_ratio(
             for tensor in group.feed_forward.tensors
             if tensor.is_matrix and tensor.shard is Shard.ROW
         )
-    asked = sum(
-        _uses_per_token(item, meeting) * item.input_features * item.output_features
-        for item in products
+    return ending
+
+
+def _raising_products(architecture: ModelArchitecture, parallelism: Parallelism) -> float:
+    """Elements of matrices that raise latents to queries, keys and values of heads."""
+    return sum(
+        group.count * rank_elements(tensor, parallelism, kv_heads(group))
+        for group in architecture.groups
+        if isinstance(group.mixer, LatentAttention)
+        for tensor in group.mixer.tensors
+        if raises_latents(tensor, group.mixer)
     )
-    return ending / asked
 
 
 def _filled_ratio(

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from service.core.deployment import Deployment, Parallelism, Precision
-from service.core.memory.training.activations import layer_savings, stored_bytes
+from service.core.memory.training.activations import layer_savings
 from service.core.memory.training.adapters import adapter_parameters
+from service.core.memory.training.kept import stored_bytes
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.memory.training.state import trained_parameters

@@ -11,13 +11,10 @@ from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.explanation import explain
 from service.core.interval import Interval
-from service.core.memory.training.activations import (
-    layer_savings,
-    micro_batches_in_flight,
-    stored_bytes,
-)
+from service.core.memory.training.activations import layer_savings
 from service.core.memory.training.adapters import adapter_parameters
 from service.core.memory.training.formulas import MEMORY
+from service.core.memory.training.kept import micro_batches_in_flight, stored_bytes
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.memory.training.state import optimizer_bytes_per_element, stage_state
@@ -476,3 +473,31 @@ def test_narrow_states_need_less_beside_them_in_the_optimizer_step():
     # 8 bytes an element with 32-bit states, over the 1e9 elements that are updated at once.
     assert beside(4.0) == pytest.approx(8e9, rel=0.05)
     assert beside(2.0) == pytest.approx(4e9, rel=0.1)
+
+
+def test_layers_that_are_not_recomputed_keep_all_and_leave_room_for_those_that_are():
+    full = TrainingSettings(activation_checkpointing="full")
+    half = replace(full, recomputed_layers_ratio=0.5)
+    [kept], [mixed], [again] = (
+        layer_savings(LLAMA_3_8B, SINGLE, one) for one in (TrainingSettings(), half, full)
+    )
+    middle = (kept.stored_bytes_per_token + again.stored_bytes_per_token) / 2
+    assert mixed.stored_bytes_per_token == pytest.approx(middle)
+    # Kept layers are gone before the others are computed again: no more is held than of kept ones.
+    assert mixed.working_bytes_per_token == kept.working_bytes_per_token
+    assert again.working_bytes_per_token > kept.working_bytes_per_token
+
+
+def test_modules_leave_what_products_take_in_or_put_out_once():
+    def kept(architecture, again):
+        settings = TrainingSettings(activation_checkpointing=again)
+        return layer_savings(architecture, SINGLE, settings)[-1].stored_bytes_per_token
+
+    # Two results of norms and the product of the gate, all in 16 bit.
+    saved = kept(LLAMA_3_8B, "none") - kept(LLAMA_3_8B, "selective-modules")
+    assert saved == pytest.approx(2 * (2 * 4096 + 14336))
+    # Besides, of DeepSeek-V3: queries, keys and values of 128 heads, keys joined with what is
+    # turned, latents after their norms, and products of gates of eight experts and a shared one.
+    saved = kept(DEEPSEEK_V3, "none") - kept(DEEPSEEK_V3, "selective-modules")
+    heads = 128 * (192 + 256 + 192) + 1536 + 512
+    assert saved == pytest.approx(2 * (2 * 7168 + heads + 9 * 2048))

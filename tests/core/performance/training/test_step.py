@@ -21,6 +21,7 @@ from service.core.performance.training.step import TrainingStep, bottleneck, tra
 from service.core.performance.training.traffic import HostRates, data_messages_s
 from service.core.performance.training.work import product_format
 from tests.core.deployments import CALIBRATION, H100, architecture
+from tests.core.memory.memory_models import DEEPSEEK_V3
 from tests.core.performance.inference.test_latency import IDEAL
 
 BF16 = Precision(NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"])
@@ -148,6 +149,31 @@ def test_the_head_is_recomputed_by_nobody_and_what_ends_a_layer_not_by_all():
     assert again(blocks) == pytest.approx((80 * (layer - last / 4) / whole, 1 - last / layer / 4))
 
 
+def test_some_layers_are_recomputed_for_their_part_of_what_all_take():
+    full = TrainingSettings(activation_checkpointing="full")
+    none, whole = step(calibration=DATASHEET), step(full, calibration=DATASHEET)
+    quarter = step(replace(full, recomputed_layers_ratio=0.25), calibration=DATASHEET)
+    added = whole.compute_s - none.compute_s
+    assert quarter.compute_s - none.compute_s == pytest.approx(added / 4)
+    assert quarter.recompute_s == pytest.approx(added / 4)
+    assert quarter.model_flops == none.model_flops
+
+
+def test_modules_are_recomputed_by_no_products_but_those_that_raise_latents():
+    modules = TrainingSettings(activation_checkpointing="selective-modules")
+    none, dense, operators = (
+        step(TrainingSettings(activation_checkpointing=one))
+        for one in ("none", "selective-modules", "selective-operators")
+    )
+    assert dense.matrix_products_s == none.matrix_products_s
+    assert none.elementwise_s < dense.elementwise_s < operators.elementwise_s
+    deployment = Deployment(DEEPSEEK_V3, BF16, H100, Parallelism())
+    latent = training_step(deployment, modules, MicroBatch(1, 4096), HOST, USUAL).micro_batch
+    # 1,536 and 512 latents raised for 128 heads, of 37 billion parameters that a token uses.
+    raised = 61 * (1536 * 128 * 192 + 512 * 128 * 256)
+    assert latent.recomputed_products_ratio == pytest.approx(raised / 37e9, rel=0.05)
+
+
 def test_experts_are_recomputed_as_their_weights_need_what_they_put_out():
     stopping = TrainingSettings(activation_checkpointing="full", recomputes_last_product=False)
     again = step(stopping, model="mixtral-8x7b").micro_batch.recomputed_layers_ratio
@@ -171,7 +197,7 @@ def test_the_first_flash_attention_is_as_much_slower_as_its_successor_is_faster(
 
 
 def test_recomputation_is_what_it_adds():
-    for again in ("selective", "selective-operators", "full"):
+    for again in ("selective", "selective-modules", "selective-operators", "full"):
         added = step(TrainingSettings(activation_checkpointing=again))
         assert added.recompute_s == pytest.approx(added.compute_s - step().compute_s)
 
