@@ -69,7 +69,7 @@ _KNOWN = (
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
     "default_expert_tiles",
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
-    *("schedules_ahead", "streamed_s"),
+    *("schedules_ahead", "streamed_s", "received_s"),
     *(
         "loops_experts",
         "multiplies_integers",

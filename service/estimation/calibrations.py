@@ -57,8 +57,8 @@ from service.core.performance.release_kernels import (
 )
 from service.core.performance.samplers import sampling_ratio
 from service.core.performance.scheduling import schedules_ahead
+from service.core.performance.servers import received_s, streamed_s
 from service.core.performance.spread import NO_WIDENING
-from service.core.performance.streaming import streamed_s
 from service.core.platform import PowerNeeds
 from service.estimation.levels import (
     MACHINES,
@@ -232,6 +232,7 @@ def _calibration(
     figures["sampling_ratio"] = exact(sampling_ratio(release, family))
     figures["schedules_ahead"] = exact(schedules_ahead(release))
     figures["streamed_s"] = exact(streamed_s(engine))
+    figures["received_s"] = exact(0.0 if usage == "offline" else received_s(engine))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     figures["scaled_tile_rows"] = exact(scaled_tile_rows(release))
     figures["default_expert_tiles"] = exact(has_default_tiles(like, family))

@@ -7,7 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
+from service.core.deployment import (
+    InferenceWorkload,
+    LengthSpread,
+    Parallelism,
+    ServingSettings,
+)
 from service.core.estimate.inference import InferenceSetup, estimate_inference, inference_energy
 from service.core.estimate.training import TrainingSpeedSetup, run_energy, training_speed
 from service.core.learning import NO_CORRECTIONS, Correction, Corrections
@@ -61,10 +66,12 @@ def test_time_of_both_phases_scales_all_times_and_rates(requests_per_s):
 
 
 def test_slower_decoding_leaves_prompts_and_narrows_its_own_interval():
-    published = estimate_inference(SETUP).latency
-    own = estimate_inference(
-        corrected(Corrections(decode=Correction(ratio=2.0, spread_ratio=0.5)))
-    ).latency
+    # Lengths are told, so that steps alone are unsure.
+    told = replace(SETUP.workload, output_spread=LengthSpread(1.3, 0.9, 1.8, 2.6))
+    setup = replace(SETUP, workload=told)
+    published = estimate_inference(setup).latency
+    corrections = Corrections(decode=Correction(ratio=2.0, spread_ratio=0.5))
+    own = estimate_inference(corrected(corrections, setup)).latency
     assert own.prefill == published.prefill
     assert own.decode.step_s == pytest.approx(2.0 * published.decode.step_s)
     assert own.tpot_s.value > 1.7 * published.tpot_s.value

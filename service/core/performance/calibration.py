@@ -153,6 +153,9 @@ class EngineOverhead:
     script hands requests over [s]."""
     streamed_s: float = field(default=0.0, metadata=FIGURE)
     """Time per sequence and step to stream its token, where users read along [s]."""
+    received_s: float = field(default=0.0, metadata=FIGURE)
+    """Time of a server before a prompt is begun and after its first token is chosen; none where a
+    script hands requests over [s]."""
     ranks_s: float = field(default=0.0, metadata=FIGURE)
     """Time per further rank of tensor parallelism to hand over the inputs of a step [s]."""
     sampled_bytes: float = field(default=0.0, metadata=FIGURE)

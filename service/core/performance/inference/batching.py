@@ -144,7 +144,7 @@ def closed_loop(
         prefill=prefill,
         chunks=replica.prefill_chunks,
         decoding_sequences=rate * later * (step_s + fuller_s) * stages,
-        unloaded_ttft_s=replica.passes(replica.prefill_chunks) * prefill.total_s,
+        unloaded_ttft_s=replica.unloaded_ttft_s(prefill),
         ttft_s=ttft_s + wave_s + waiting_s,
         # A single token has none after it; what one would take is told.
         tpot_s=where(later > 0, later_s, mix.decode.total_s),
@@ -214,7 +214,7 @@ def _by_chance(replica: Replica, sequences: Number, group: Number) -> Number:
 def own_prompts_s(
     replica: Replica, mix: Mix, prefill: StepTime, busy: Number, together: Number
 ) -> Number:
-    """Time of the steps of a prompt and those computed with it [s].
+    """Time of the steps of a prompt and those computed with it, and of the server [s].
 
     A share ``busy`` of them share their steps with decoding sequences.
     """
@@ -225,4 +225,4 @@ def own_prompts_s(
         replica.passes(mix.steps) * mix.base_s
         + replica.passes(mix.chunks) / mix.chunks * together * mix.added_s
     )
-    return alone_s * (1.0 - busy) + shared_s * busy
+    return alone_s * (1.0 - busy) + shared_s * busy + replica.received_s

@@ -142,7 +142,7 @@ LATENCY = (
         " + (together_prompts - 1) * added_s)"
         f" + busy_ratio * ((1 + (steps - 1) / {_AT_WORK}) * base_s"
         f" + (1 + (chunks - 1) / {_AT_WORK}) / chunks * together_prompts * added_s)"
-        " + varied_s",
+        " + varied_s + received_s",
         _CHUNKED,
         "latency.ttft_parts_s.own_prompt",
         _of(_KEPT_MIX, "base_s", "added_s", "chunks", "steps", "stages_at_work")
@@ -150,6 +150,7 @@ LATENCY = (
         | paths(
             prefill_step_s="latency.state.prefill.total_s",
             prefill_chunks="latency.state.chunks",
+            received_s="latency.received_s",
         ),
     ),
     Formula(

@@ -39,7 +39,11 @@ from service.core.performance.inference.open_load import (
 from service.core.performance.inference.phases import Phase, phase
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import FullReplica, Mix, Replica
-from service.core.performance.inference.replicas import new_input_tokens, replica_of
+from service.core.performance.inference.replicas import (
+    new_input_tokens,
+    received_s,
+    replica_of,
+)
 from service.core.performance.inference.shares import log_sigmas
 from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
@@ -122,6 +126,11 @@ class InferenceLatency:
     def new_input_tokens(self) -> Number:
         """Tokens of a prompt that are computed [token]."""
         return new_input_tokens(self.workload)
+
+    @property
+    def received_s(self) -> Number:
+        """Time that a server takes for a request beside its steps [s]."""
+        return received_s(self.workload, self.calibration)
 
     @property
     def limit_requests_per_s(self) -> Number | None:

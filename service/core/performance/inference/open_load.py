@@ -187,7 +187,7 @@ def _loaded(full: FullReplica, requests_per_s: Number, rate: Number, mix: Mix) -
         prefill=prefill,
         chunks=replica.prefill_chunks,
         decoding_sequences=decoding * stages,
-        unloaded_ttft_s=replica.passes(replica.prefill_chunks) * prefill.total_s,
+        unloaded_ttft_s=replica.unloaded_ttft_s(prefill),
         ttft_s=waiting_s,
         tpot_s=tpot_s,
         requests_per_s=rate * stages,

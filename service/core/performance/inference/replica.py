@@ -127,7 +127,7 @@ class Replica:
     decoding is speculative, whose steps are then by the token. ``encoder`` is the pass over what an
     encoder reads of one request, before its prompt. Where ``prompts_apart`` is 1, steps compute
     prompts or decode, so that sequences wait while others' prompts are computed; where it is 0,
-    steps do both.
+    steps do both. A server takes ``received_s`` for a request beside its steps.
     """
 
     steps: RankSteps
@@ -138,6 +138,7 @@ class Replica:
     drafting: Drafting | None = None
     encoder: StepTime | None = None
     prompts_apart: Number = 0.0
+    received_s: Number = 0.0
 
     @property
     def overlapping_stages(self) -> float:
@@ -200,6 +201,10 @@ class Replica:
         if self.parallelism.pipeline == 1:
             return steps
         return 1.0 + (steps - 1.0) / self.stages_at_work
+
+    def unloaded_ttft_s(self, prefill: StepTime) -> Number:
+        """Time to the first token of a request that meets no other [s]."""
+        return self.passes(self.prefill_chunks) * prefill.total_s + self.received_s
 
     def prefill(self) -> StepTime:
         """A step of a prompt's chunk alone."""

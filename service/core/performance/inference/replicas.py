@@ -22,6 +22,15 @@ def new_input_tokens(workload: InferenceWorkload) -> Number:
     return scaled(each, workload.beams.prompt_copies)
 
 
+def received_s(workload: InferenceWorkload, calibration: PerformanceCalibration) -> Number:
+    """Time that a server takes for a request beside its steps, where tokens are told to users [s].
+
+    What scripts hand over by the thousand, to be read alone, is received while others are computed.
+    """
+    engine = calibration.engine
+    return engine.received_s * engine.waited_ratio * (workload.output_tokens > 1)
+
+
 def replica_of(
     deployment: Deployment,
     workload: InferenceWorkload,
@@ -70,6 +79,7 @@ def replica_of(
         chunk_tokens=serving.chunked_prefill_tokens,
         drafting=_drafting(deployment, serving, calibration),
         prompts_apart=serving.prompts_apart,
+        received_s=received_s(workload, calibration),
         encoder=encoder,
     )
 

@@ -1,4 +1,4 @@
-"""Engines whose steps wait for each token to be told to its user."""
+"""Servers that receive requests and tell each token to its user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from service.core.deployment import InferenceWorkload, ServingSettings
 from service.core.performance.inference.latency import inference_latency
-from service.core.performance.streaming import streamed_s
+from service.core.performance.servers import received_s, streamed_s
 from tests.core.deployments import CALIBRATION, deployment
 
 STREAMED_S = 2e-5
@@ -43,3 +43,23 @@ def test_a_number_in_flight_may_be_a_scripts_that_waits_for_whole_answers():
 def test_others_were_measured_over_streams():
     assert streamed_s("tensorrt-llm") == STREAMED_S
     assert streamed_s("vllm") == 0.0
+
+
+@pytest.mark.parametrize("load", [{"concurrency": 1.0}, {"requests_per_s": 1e-6}])
+def test_a_server_takes_its_time_for_each_request_and_none_for_later_tokens(load):
+    def found(received: float):
+        made = replace(CALIBRATION, engine=replace(CALIBRATION.engine, received_s=received))
+        asked = InferenceWorkload(512.0, 256.0, load.get("concurrency", 1.0))
+        asked = replace(asked, requests_per_s=load.get("requests_per_s"))
+        return inference_latency(deployment(), asked, SERVING, made, 512.0)
+
+    script, server = found(0.0), found(5e-3)
+    assert server.ttft_s.value - script.ttft_s.value == pytest.approx(5e-3, rel=0.01)
+    assert server.state.unloaded_ttft_s - script.state.unloaded_ttft_s == pytest.approx(5e-3)
+    assert server.tpot_s.value == pytest.approx(script.tpot_s.value)
+    assert server.saturation_per_s == pytest.approx(script.saturation_per_s)
+
+
+def test_servers_in_python_receive_requests_beside_the_engine():
+    assert received_s("vllm") == received_s("sglang") > 0.0
+    assert received_s("llama.cpp") == 0.0
