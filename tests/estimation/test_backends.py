@@ -44,6 +44,7 @@ def times_of(snapshot, **asked):
         ("llama.cpp", "intel-arc-b580-12gb", "sycl"),
         ("llama.cpp", "amd-epyc-9654", "cpu"),
         ("ollama", STRIX_HALO, "hip"),
+        ("ollama", "intel-arc-b580-12gb", "vulkan"),
         ("lm-studio", STRIX_HALO, "vulkan"),
         ("vllm", "nvidia-rtx-4090-24gb", None),
     ],
