@@ -462,3 +462,23 @@ def test_pages_hold_as_many_tokens_as_the_room_has_for_them(overheads):
     # Windows are filled up to pages of other layers, by rules of their own.
     of_bytes, of_tokens = widths(GEMMA_3_27B, "vllm")
     assert of_tokens > 1.03 * of_bytes
+
+
+def test_mlx_holds_all_of_a_model_and_nothing_ahead_of_the_load(overheads):
+    """Arrays lie in memory that host and accelerator share, tables included (mlx-lm, 2026)."""
+
+    def held(engine, prompt):
+        memory = inference_memory(
+            deployed(LLAMA_3_8B, memory_bytes=51e9, unified_memory=True),
+            InferenceWorkload(prompt, 128, 1),
+            ServingSettings(engine=engine),
+            overheads,
+        )
+        return memory.weights_bytes.value, memory.activations_bytes.value
+
+    table = 128_256 * 4096 * 2
+    weights, short = held("mlx", 64)
+    assert weights == held("llama.cpp", 64)[0] + table
+    # A prompt of 64 tokens needs a thirtieth of what a part of 2,048 does; longer ones no more.
+    assert short < 0.2 * held("mlx", 2048)[1]
+    assert held("mlx", 2048) == held("mlx", 30_000)
