@@ -204,6 +204,23 @@ def test_what_a_framework_recomputes_depends_on_whether_it_shards(
     assert told["activation_checkpointing"] == recomputed
 
 
+@pytest.mark.parametrize(
+    ("version", "recomputed", "adapters"),
+    [
+        ("2023-11", "none", None),
+        ("0.15.2", "none", "fp32"),
+        # What QLoRA prepares a base with has always turned it on.
+        ("0.22", "full", "fp32"),
+        (None, "full", "fp32"),
+    ],
+)
+def test_trl_recomputes_since_it_does(settings, version, recomputed, adapters):
+    told = settings("trl", method="lora", framework_version=version)[1]
+    assert (told["activation_checkpointing"], told["adapter_dtype"]) == (recomputed, adapters)
+    quantised = settings("trl", method="qlora", framework_version=version)[1]
+    assert quantised["activation_checkpointing"] == "full"
+
+
 @pytest.mark.parametrize("framework", ["fsdp", "pytorch"])
 def test_optimizers_of_pytorch_copy_no_adapters(settings, framework):
     told = settings(framework, method="lora")[1]
@@ -532,6 +549,7 @@ def test_what_a_request_says_is_not_left_open(packaged_snapshot):
     said, told = memory(
         {
             **adapters,
+            "activation_checkpointing": "full",
             "adapter_dtype": "fp32",
             "lora_targets": ["all-linear"],
             "cross_entropy": "plain",
