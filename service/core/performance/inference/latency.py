@@ -29,6 +29,7 @@ from service.core.performance.inference.disaggregation import (
     pooled_closed_load,
     pooled_open_load,
 )
+from service.core.performance.inference.fastest import no_faster
 from service.core.performance.inference.load_ends import LoadEnds, without_end
 from service.core.performance.inference.open_load import OpenLoad, TimedLoad, open_load
 from service.core.performance.inference.phases import Phase, phase
@@ -222,7 +223,8 @@ class InferenceLatency:
         log_sigma = self.log_sigma["decode"]
         if self.ends is not None:
             return self.ends.tpot_s(log_sigma)
-        return from_log_sigma(self.state.tpot_s, log_sigma)
+        tpot_s = from_log_sigma(self.state.tpot_s, log_sigma)
+        return no_faster(tpot_s, self.state, self.deployment, self.calibration)
 
     @computed_once
     def tpot_s(self) -> Interval:
