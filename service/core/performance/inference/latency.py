@@ -29,6 +29,7 @@ from service.core.performance.inference.disaggregation import (
     pooled_closed_load,
     pooled_open_load,
 )
+from service.core.performance.inference.fastest import no_faster
 from service.core.performance.inference.load_ends import LoadEnds, without_end
 from service.core.performance.inference.open_load import (
     OpenLoad,
@@ -234,7 +235,12 @@ class InferenceLatency:
         log_sigma = self.log_sigma["decode"]
         if self.ends is not None:
             return self.ends.tpot_s(log_sigma)
-        return self._over_lengths(lambda load: from_log_sigma(load.state.tpot_s, log_sigma))
+
+        def of_tokens(load: ReplicaLoad) -> Interval:
+            tpot_s = from_log_sigma(load.state.tpot_s, log_sigma)
+            return no_faster(tpot_s, load.state, self.deployment, self.calibration)
+
+        return self._over_lengths(of_tokens)
 
     @computed_once
     def tpot_s(self) -> Interval:
