@@ -12,6 +12,7 @@ from service.estimation.learning.deployments import learnt_training
 from service.estimation.rejection import Rejected
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import Problems
+from service.estimation.training.fitting import HELD
 from service.estimation.training.requests import TrainingRequest
 from service.estimation.training.setup import ResolvedTraining
 
@@ -45,11 +46,11 @@ def training_memory_choices(
 
 
 def _as_taken(request: TrainingRequest, run: ResolvedTraining) -> TrainingRequest:
-    """A request that says of its layout and micro-batches what was taken."""
+    """A request that says of its layout, micro-batches and what it holds what was taken."""
     layout = run.setup.deployment.parallelism
-    batches = ("micro_batch_size", "gradient_accumulation_steps")
+    taken = ("micro_batch_size", "gradient_accumulation_steps", *HELD)
     training = request.training.model_copy(
-        update={name: getattr(run.asked, name) for name in batches}
+        update={name: getattr(run.asked, name) for name in taken}
         | {"global_batch_size": None, "global_batch_tokens": None}
     )
     degrees = {name: getattr(layout, name) for name in ParallelismRequest.model_fields}

@@ -26,7 +26,7 @@ from service.estimation.training.usual_layouts import DIVIDES_MODELS
 RECOMPUTED, DIVIDED = "activation_checkpointing", "zero_stage"
 _LAYERS, _OF_LAYERS = "recomputed_layers", "recomputed_layers_ratio"
 #: Settings that decide what is held without being recomputed: by their names in the core.
-_HELD = {
+HELD = {
     "gradient_dtype": "gradient_bytes",
     "gradient_sum_dtype": "gradient_sum_bytes",
     "cross_entropy": "cross_entropy",
@@ -34,7 +34,7 @@ _HELD = {
 }
 #: Settings that a run is made to fit by, by their names in the core, with those of requests.
 _MADE_TO_FIT = {RECOMPUTED: RECOMPUTED, _OF_LAYERS: RECOMPUTED, DIVIDED: DIVIDED} | {
-    core: told for told, core in _HELD.items()
+    core: told for told, core in HELD.items()
 }
 _MOST_DIVIDED = 3
 #: Beside a model that is divided by tensors and layers, people divide states alone.
@@ -146,7 +146,7 @@ def _holding_less(
             choice.names == names and choice.is_open(run.setup.settings, bits)
             for choice in run.setup.settings.left_open
         )
-        if not opened or not set(names) <= _HELD.keys():
+        if not opened or not set(names) <= HELD.keys():
             continue
         otherwise = asked.model_copy(update=dict(one.settings))
         headroom = _memory(resolved(otherwise)).headroom_bytes.value
@@ -210,6 +210,14 @@ def _has_parts(way: Recomputation, architecture: ModelArchitecture) -> bool:
     """
     latent = any(isinstance(group.mixer, LatentAttention) for group in architecture.groups)
     return way != "selective-modules" or architecture.routes or latent
+
+
+def holds_as_usual(usual: Run, run: Run) -> bool:
+    """Whether a run holds and recomputes what another does, but for what its ranks divide."""
+    told, found = usual.setup.settings, run.setup.settings
+    return all(
+        getattr(told, name) == getattr(found, name) for name in _MADE_TO_FIT.keys() - {DIVIDED}
+    )
 
 
 def fits(run: Run) -> bool:

@@ -11,7 +11,7 @@ from service.core.memory.training.memory import training_memory
 from service.estimation.platforms import resolve_placed
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
-from service.estimation.training.fitting import Fitted, fits, least_that_fits
+from service.estimation.training.fitting import Fitted, fits, holds_as_usual, least_that_fits
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining, as_told
 from service.estimation.training.speed import resolved_speed
@@ -146,9 +146,10 @@ def _divided_to_fit(
 ) -> Fitted[ResolvedTraining] | None:
     """The run in the fastest layout that fits; None if none does.
 
-    Layouts that fit without recomputing layers come before those that have to.
+    Layouts that fit by what the framework does untold come first, and those that recompute all
+    layers last.
     """
-    found: list[Fitted[ResolvedTraining]] = []
+    found: list[tuple[int, Fitted[ResolvedTraining]]] = []
     for layout in usual_layouts(whole.setup, request.training, framework):
         divided = request.model_copy(update={"parallelism": layout})
         try:
@@ -159,9 +160,11 @@ def _divided_to_fit(
         if not fits(other.run):
             continue
         warnings = (*other.warnings, layout_warning(other.run.setup))
-        found.append(replace(other, warnings=warnings))
-    keeping = [one for one in found if not _recomputes(one.run)]
-    return max(keeping or found, key=lambda one: _rate(one.run, snapshot), default=None)
+        rank = 2 if _recomputes(other.run) else 1 - holds_as_usual(run, other.run)
+        found.append((rank, replace(other, warnings=warnings)))
+    least = min((rank for rank, _ in found), default=0)
+    first = [one for rank, one in found if rank == least]
+    return max(first, key=lambda one: _rate(one.run, snapshot), default=None)
 
 
 def _rate(run: ResolvedTraining, snapshot: CatalogSnapshot) -> float:
