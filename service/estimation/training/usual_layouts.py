@@ -57,7 +57,7 @@ def usual_layouts(
     widest = min(domain, _WIDEST) if has_fast_links(accelerator) else 1
     tensors = [n for n in tensor_degrees(architecture, widest) if n in _HALVES and count % n == 0]
     stages = [n for n in divisors(count) if n <= architecture.layer_count]
-    reaches = (1, domain, min(count, _MOST_EXPERT_RANKS))
+    reaches = (domain, min(count, _MOST_EXPERT_RANKS))
     experts = sorted({expert_ranks(architecture, reach) for reach in reaches}, reverse=True)
     every = sorted(product(tensors, stages), key=_least_divided)
     for (tensor, pipeline), expert in product(every, experts):
