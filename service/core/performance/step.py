@@ -92,9 +92,8 @@ class RankSteps:
     nobody counted them, and starts in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as
     many tokens as there are. Work of ``experts_on_host`` is none of the accelerator's.
     ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not overlap with the
-    longer. Attention ``skips_masked`` pairs, or computes them, too. A graph saves
-    ``replaying_s`` of steps with one token. Where the host computes what lies there, many tokens
-    are ``copying``.
+    longer. Attention ``skips_masked`` pairs, or computes them. A graph saves ``replaying_s`` of
+    steps with one token. Where the host computes what lies there, many tokens are ``copying``.
     """
 
     work: RankWork
@@ -244,13 +243,11 @@ class RankSteps:
         overhead_s, scheduling_s = self.overhead_s, self.step_s + self.sequence_s * sequences
         if self.schedules_ahead:
             # The next step is made ready meanwhile: only the excess is seen.
-            scheduling_s = maximum(
-                scheduling_s - work_s - interconnect_s - overhead_s - self.handed_s, 0.0
-            )
+            meanwhile_s = work_s + interconnect_s + overhead_s + self.handed_s
+            scheduling_s = maximum(scheduling_s - meanwhile_s, 0.0)
         if not is_nothing(self.replaying_s):
             # A mean between one and two is that of steps with one and of others.
-            alone = minimum(maximum(2.0 - tokens, 0.0), 1.0)
-            overhead_s = overhead_s - self.replaying_s * alone
+            overhead_s = overhead_s - self.replaying_s * minimum(maximum(2.0 - tokens, 0.0), 1.0)
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
@@ -312,24 +309,22 @@ def rank_steps(
     """What steps of a rank take, whatever their load: small ones, and those that copy weights.
 
     Attention is ``fused`` as the engine does it where that is None. ``eager`` steps of an engine
-    that replays graphs are issued kernel by kernel. Where ``streaming``, tokens are told one by
-    one.
+    that replays graphs are issued kernel by kernel. ``streaming`` ones tell each token to its user.
 
     References
     ----------
     Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785.
     """
+    how = fused, eager, streaming
     if (copied := calibration.copied) is not None:
         slower = replace(accelerator, memory_bandwidth_bytes_per_s=copied.bandwidth_bytes_per_s)
         other = replace(calibration, outside_ratio=copied.outside_ratio, copied=None)
-        return replace(
-            _rank_steps(work, accelerator, parallelism, calibration, fused, eager, streaming),
-            copying=_rank_steps(work, slower, parallelism, other, fused, eager, streaming),
-        )
+        within = _rank_steps(work, accelerator, parallelism, calibration, *how)
+        return replace(within, copying=_rank_steps(work, slower, parallelism, other, *how))
     # Those of a search are asked for once, and large.
     large = isinstance(accelerator.memory_bandwidth_bytes_per_s, ndarray)
     made = _rank_steps if large else _kept_steps
-    return made(work, accelerator, parallelism, calibration, fused, eager, streaming)
+    return made(work, accelerator, parallelism, calibration, *how)
 
 
 def _rank_steps(

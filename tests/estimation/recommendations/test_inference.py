@@ -128,9 +128,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
         name = offer.accelerator.id
         assert found.ttft_s[row] == pytest.approx(latency.ttft_s.value), name
         assert found.tpot_s[row] == pytest.approx(latency.tpot_s.value), name
-        assert found.latency_spread_ratio[row] == pytest.approx(
-            latency.e2e_s.high / latency.e2e_s.value
-        ), name
+        assert found.latency_spread_ratio[row] == pytest.approx(latency.e2e_spread_ratio), name
         assert found.requests_per_s[row] == pytest.approx(latency.requests_per_s.value), name
         if memory.fits and memory.max_concurrency.value * 0.9 >= found.concurrency_per_replica[row]:
             headroom = memory.headroom_bytes.value / offer.accelerator.memory_bytes
@@ -621,9 +619,8 @@ def test_rows_with_drafts_and_tiers_are_what_single_estimates_say(packaged_snaps
         assert rows.ttft_s[row] == pytest.approx(latency["ttft_s"]["value"], rel=close)
         assert rows.tpot_s[row] == pytest.approx(latency["tpot_s"]["value"], rel=close)
         e2e = latency["e2e_s"]
-        assert rows.latency_spread_ratio[row] == pytest.approx(
-            e2e["high"] / e2e["value"], rel=close
-        )
+        # Single ones also reach over answers that differ in length, of which a mean is told.
+        assert 1.0 < rows.latency_spread_ratio[row] <= e2e["high"] / e2e["value"] * (1.0 + close)
         energy = estimate["energy"]["it_energy_per_request_wh"]
         assert rows.it_wh[row] == pytest.approx(energy["value"], rel=close)
 
