@@ -184,7 +184,7 @@ MEMORY = (
     Formula(
         "Usable memory",
         "capacity_bytes * memory_utilization_ratio"
-        " + (share_is_of_free * (1 - memory_utilization_ratio)"
+        " + ((share_is_of_free * (1 - memory_utilization_ratio) + share_is_of_caches)"
         " * (weights_bytes + libraries_bytes + slack_bytes + context_in_share * context_bytes"
         " + activations_in_share * activations_bytes + graphs_in_share * graphs_bytes))",
         "vLLM gpu_memory_utilization, 2025, https://docs.vllm.ai; TensorRT-LLM"
@@ -193,6 +193,7 @@ MEMORY = (
         paths(
             "serving.memory_utilization_ratio",
             "engine.share_is_of_free",
+            "engine.share_is_of_caches",
             "engine.context_in_share",
             "engine.graphs_in_share",
             "engine.activations_in_share",

@@ -75,7 +75,8 @@ class EngineRuntime:
     ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
     beside it. One that ``keeps_peak`` holds on to the temporary tensors that it measured when it
     started. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
-    against it leaves, and not the share of all less what counts.
+    against it leaves, and not the share of all less what counts. Where the ``share_is_of_caches``,
+    these get that share of all memory.
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
@@ -108,6 +109,7 @@ class EngineRuntime:
     context_in_share: bool = False
     fills_share: bool = False
     share_is_of_free: bool = False
+    share_is_of_caches: bool = False
     most_step_tokens: float = inf
     cache_copies: float = 1.0
     bytes_per_score: float = 0.0
@@ -163,6 +165,8 @@ class EngineRuntime:
     def usable_bytes(self, capacity_bytes: Number, ratio: Number, counted: Number) -> Number:
         """What it may fill of the memory, by its share [-] and what counts against that [B]."""
         usable = capacity_bytes * ratio
+        if self.share_is_of_caches:
+            return usable + counted
         return usable + counted * (1.0 - ratio) if self.share_is_of_free else usable
 
     def held_tokens(self, tokens: Number, most_tokens: int | None) -> Number:

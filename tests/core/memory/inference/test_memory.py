@@ -482,3 +482,22 @@ def test_mlx_holds_all_of_a_model_and_nothing_ahead_of_the_load(overheads):
     # A prompt of 64 tokens needs a thirtieth of what a part of 2,048 does; longer ones no more.
     assert short < 0.2 * held("mlx", 2048)[1]
     assert held("mlx", 2048) == held("mlx", 30_000)
+
+
+def test_a_share_can_be_of_all_memory_of_what_is_free_or_of_caches_alone(overheads):
+    """LMDeploy gives caches 0.8 of what is free, and until 0.2.1 0.8 of all, beside weights."""
+
+    def budget(engine, gigabytes):
+        deployment = deployed(LLAMA_2_7B, memory_bytes=gigabytes * 1e9)
+        settings = ServingSettings(engine=engine, memory_utilization_ratio=0.8, enforce_eager=True)
+        memory = inference_memory(deployment, InferenceWorkload(512, 128, 1), settings, overheads)
+        found = memory.kv_cache_budget_bytes.value
+        around = memory.weights_bytes.value + memory.libraries_bytes.value
+        return found, around + memory.slack_bytes.value + memory.context_bytes.value
+
+    found, held = budget("lmdeploy", 85.0)
+    assert found == pytest.approx(0.8 * (85e9 - held))
+    assert budget("lmdeploy@before-0.2.5", 85.0)[0] == pytest.approx(0.8 * 85e9, rel=0.03)
+    # No more than there is beside weights.
+    found, _ = budget("lmdeploy@before-0.2.5", 24.0)
+    assert found < 24e9 - 2.0 * LLAMA_2_7B.total_parameters
