@@ -110,7 +110,9 @@ class Accelerator:
 
     ``peak_flops_per_s`` is dense, by precision ("fp32", "tf32", "bf16", "fp16", "fp8", "int8",
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe
-    where there is nothing better); ``scale_out`` joins the domains. It stands in a ``platform``.
+    where there is nothing better), of which ``scale_up_pair_bandwidth_bytes_per_s`` lead to any one
+    of them where each pair has links of its own; ``scale_out`` joins the domains. It stands in a
+    ``platform``.
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
     Vectors have ``vector_lane_count`` lanes, systolic matrix units ``matrix_unit_width`` rows and
     columns. ``memory_technology`` is what its memory is made as, such as HBM3, empty where
@@ -145,6 +147,7 @@ class Accelerator:
     core_count: Number | None = field(default=None, metadata=FIGURE)
     waiting_power_w: Interval | None = field(default=None, metadata=FIGURE)
     matrix_unit_width: Number | None = field(default=None, metadata=FIGURE)
+    scale_up_pair_bandwidth_bytes_per_s: Number | None = field(default=None, metadata=FIGURE)
 
     @property
     def most_power_w(self) -> Number | None:

@@ -117,6 +117,12 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             _RATE,
         ),
         FigureSpec(
+            "scale_up_pair_bandwidth_bytes_per_s",
+            "B/s",
+            "Links to any one other accelerator where each pair has its own, one direction",
+            _RATE,
+        ),
+        FigureSpec(
             "scale_up_latency_s",
             "s",
             "Least time of one scale-up message through the communication library",

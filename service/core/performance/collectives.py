@@ -48,11 +48,11 @@ def all_reduce(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s:
         return _NONE
     domain = _domain(ranks, accelerator)
     domains = ceil(ranks / domain)
-    inside = 2.0 * _ring_s(domain, accelerator.scale_up, link_ratio)
+    inside = 2.0 * _ring_s(domain, rate_among(domain, accelerator), link_ratio)
     if everywhere(domains == 1.0):
         return Message(floor_s, inside)
     outside = scale_out(accelerator)
-    between = 2.0 / domain * _ring_s(domains, outside, link_ratio)
+    between = 2.0 / domain * _ring_s(domains, outside.bandwidth_bytes_per_s, link_ratio)
     across_s = 2.0 * floor_s + 2.0 * (domains - 1.0) * outside.latency_s
     return Message(where(domains == 1.0, floor_s, across_s), inside + between)
 
@@ -68,7 +68,7 @@ def all_to_all(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s:
     domain = _domain(ranks, accelerator)
     leaving = (ranks - domain) / ranks
     staying = (domain - 1) / ranks
-    inside = staying / (accelerator.scale_up.bandwidth_bytes_per_s * link_ratio)
+    inside = staying / (rate_among(domain, accelerator) * link_ratio)
     if everywhere(leaving == 0.0):
         return Message(floor_s, inside)
     outside = scale_out(accelerator)
@@ -103,7 +103,7 @@ def dispatch(
     if ranks <= 1:
         return _NONE
     domain = _domain(ranks, accelerator)
-    inside = (domain - 1) / domain / (accelerator.scale_up.bandwidth_bytes_per_s * link_ratio)
+    inside = (domain - 1) / domain / (rate_among(domain, accelerator) * link_ratio)
     domains = ceil(ranks / domain)
     if everywhere(domains == 1.0):
         return Message(floor_s, inside)
@@ -126,12 +126,32 @@ def send(across_domains: Truth, accelerator: Accelerator, link_ratio: float) -> 
 def link_between(across_domains: Truth, accelerator: Accelerator) -> Link:
     """The link that messages within a scale-up domain take, or those that leave it."""
     inside, outside = accelerator.scale_up, scale_out(accelerator)
+    inside = Link(rate_among(2.0, accelerator), inside.latency_s)
     if not isinstance(across_domains, ndarray):
         return outside if across_domains else inside
     return Link(
         where(across_domains, outside.bandwidth_bytes_per_s, inside.bandwidth_bytes_per_s),
         where(across_domains, outside.latency_s, inside.latency_s),
     )
+
+
+def rate_among(ranks: Number, accelerator: Accelerator) -> Number:
+    """What an accelerator sends to others of its domain where so many exchange [B/s].
+
+    All of its links lead to all others through switches; where each pair has links of its own,
+    fewer use only those between them.
+
+    References
+    ----------
+    AMD, Instinct MI300X platform, 2023 (a full mesh of seven links); Intel, Gaudi network
+    configuration, 2025 (three ports to each of seven others)
+    """
+    pair = accelerator.scale_up_pair_bandwidth_bytes_per_s
+    whole = accelerator.scale_up.bandwidth_bytes_per_s
+    if pair is None:
+        return whole
+    # In stacks what nobody says is NaN.
+    return where(pair == pair, minimum(whole, pair * maximum(ranks - 1.0, 1.0)), whole)
 
 
 def scale_out(accelerator: Accelerator) -> Link:
@@ -144,6 +164,6 @@ def _domain(ranks: int, accelerator: Accelerator) -> Number:
     return maximum(minimum(ranks, accelerator.scale_up_domain_accelerators), 1)
 
 
-def _ring_s(ranks: Number, link: Link, link_ratio: float) -> Number:
+def _ring_s(ranks: Number, bytes_per_s: Number, link_ratio: float) -> Number:
     """Time of a byte once round a ring, in slices [s/B]."""
-    return (ranks - 1) / ranks / (link.bandwidth_bytes_per_s * link_ratio)
+    return (ranks - 1) / ranks / (bytes_per_s * link_ratio)

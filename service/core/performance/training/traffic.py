@@ -13,7 +13,13 @@ from service.core.memory.training.activations import layer_savings
 from service.core.memory.training.kept import stored_bytes
 from service.core.memory.training.settings import MicroBatch, Offload, Place, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
-from service.core.performance.collectives import all_to_all, dispatch, link_between, scale_out
+from service.core.performance.collectives import (
+    all_to_all,
+    dispatch,
+    link_between,
+    rate_among,
+    scale_out,
+)
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.work import TrainingWork
 from service.core.stacking import FIGURE
@@ -120,7 +126,7 @@ def _exchanged_s(
         moved = 2.0 * gradients
     joined_fast = accelerator.scale_up_domain_accelerators // side_by_side
     near = maximum(minimum(ranks, joined_fast), 1)
-    inside = accelerator.scale_up.bandwidth_bytes_per_s
+    inside = rate_among(near, accelerator)
     across = minimum(inside, near * scale_out(accelerator).bandwidth_bytes_per_s)
     bandwidth = where(ranks > near, across, inside)
     return moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
