@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture, Task
 from service.core.backends import Backend
-from service.core.elementwise import Number, Truth, minimum, scaled, where
+from service.core.elementwise import Number, Truth, maximum, minimum, scaled, where
 from service.core.engine_defaults import UsageContext
 from service.core.engines import USUAL_ENGINE, release_key
 from service.core.hardware import Hardware
@@ -110,7 +110,9 @@ class Accelerator:
 
     ``peak_flops_per_s`` is dense, by precision ("fp32", "tf32", "bf16", "fp16", "fp8", "int8",
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe
-    where there is nothing better); ``scale_out`` joins the domains. It stands in a ``platform``.
+    where there is nothing better); ``scale_out`` joins the domains. Where each pair of a domain has
+    links of its own, these have ``scale_up_pair_bandwidth_bytes_per_s`` of all together [B/s]. It
+    stands in a ``platform``.
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
     Vectors have ``vector_lane_count`` lanes, systolic matrix units ``matrix_unit_width`` rows and
     columns. ``memory_technology`` is what its memory is made as, such as HBM3, empty where
@@ -145,6 +147,24 @@ class Accelerator:
     core_count: Number | None = field(default=None, metadata=FIGURE)
     waiting_power_w: Interval | None = field(default=None, metadata=FIGURE)
     matrix_unit_width: Number | None = field(default=None, metadata=FIGURE)
+    scale_up_pair_bandwidth_bytes_per_s: Number | None = field(default=None, metadata=FIGURE)
+
+    def joining_bytes_per_s(self, ranks: Number) -> Number:
+        """Bandwidth of the scale-up links from an accelerator to others of its group [B/s].
+
+        Without a switch, links to accelerators that do something else carry nothing for a group.
+
+        Parameters
+        ----------
+        ranks
+            Accelerators of the group that are within a domain.
+        """
+        whole, pair = self.scale_up.bandwidth_bytes_per_s, self.scale_up_pair_bandwidth_bytes_per_s
+        if pair is None:
+            return whole
+        # In stacks what nobody says is NaN.
+        own = minimum(whole, maximum(ranks - 1.0, 1.0) * pair)
+        return where(pair == pair, own, whole)
 
     @property
     def most_power_w(self) -> Number | None:

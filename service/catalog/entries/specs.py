@@ -117,6 +117,13 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             _RATE,
         ),
         FigureSpec(
+            "scale_up_pair_bandwidth_bytes_per_s",
+            "B/s",
+            "Scale-up links between two accelerators of a domain in which each pair has its own, "
+            "one direction",
+            _RATE,
+        ),
+        FigureSpec(
             "scale_up_latency_s",
             "s",
             "Least time of one scale-up message through the communication library",

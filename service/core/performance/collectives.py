@@ -24,9 +24,9 @@ _NONE = Message(0.0, 0.0)
 def all_reduce(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s: float) -> Message:
     """An all-reduce over ``ranks`` accelerators, by the bytes that each contributes.
 
-    Within a scale-up domain: latency plus twice ``(n − 1)/n`` of the message over one link
-    direction. Past it, a reduce-scatter and all-gather inside each domain surround an all-reduce
-    of the slices between the domains.
+    Within a scale-up domain: latency plus twice ``(n − 1)/n`` of the message over one direction of
+    the links between the ranks. Past it, a reduce-scatter and all-gather inside each domain
+    surround an all-reduce of the slices between the domains.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ def all_reduce(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s:
         return _NONE
     domain = _domain(ranks, accelerator)
     domains = ceil(ranks / domain)
-    inside = 2.0 * _ring_s(domain, accelerator.scale_up, link_ratio)
+    inside = 2.0 * _ring_s(domain, accelerator.joining_bytes_per_s(domain), link_ratio)
     if everywhere(domains == 1.0):
         return Message(floor_s, inside)
     outside = scale_out(accelerator)
-    between = 2.0 / domain * _ring_s(domains, outside, link_ratio)
+    between = 2.0 / domain * _ring_s(domains, outside.bandwidth_bytes_per_s, link_ratio)
     across_s = 2.0 * floor_s + 2.0 * (domains - 1.0) * outside.latency_s
     return Message(where(domains == 1.0, floor_s, across_s), inside + between)
 
@@ -68,7 +68,7 @@ def all_to_all(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s:
     domain = _domain(ranks, accelerator)
     leaving = (ranks - domain) / ranks
     staying = (domain - 1) / ranks
-    inside = staying / (accelerator.scale_up.bandwidth_bytes_per_s * link_ratio)
+    inside = staying / (accelerator.joining_bytes_per_s(domain) * link_ratio)
     if everywhere(leaving == 0.0):
         return Message(floor_s, inside)
     outside = scale_out(accelerator)
@@ -103,7 +103,7 @@ def dispatch(
     if ranks <= 1:
         return _NONE
     domain = _domain(ranks, accelerator)
-    inside = (domain - 1) / domain / (accelerator.scale_up.bandwidth_bytes_per_s * link_ratio)
+    inside = (domain - 1) / domain / (accelerator.joining_bytes_per_s(domain) * link_ratio)
     domains = ceil(ranks / domain)
     if everywhere(domains == 1.0):
         return Message(floor_s, inside)
@@ -124,8 +124,10 @@ def send(across_domains: Truth, accelerator: Accelerator, link_ratio: float) -> 
 
 
 def link_between(across_domains: Truth, accelerator: Accelerator) -> Link:
-    """The link that messages within a scale-up domain take, or those that leave it."""
-    inside, outside = accelerator.scale_up, scale_out(accelerator)
+    """The link that messages of a pair within a scale-up domain take, or those that leave it."""
+    joining = accelerator.joining_bytes_per_s(2.0)
+    inside = Link(joining, accelerator.scale_up.latency_s)
+    outside = scale_out(accelerator)
     if not isinstance(across_domains, ndarray):
         return outside if across_domains else inside
     return Link(
@@ -144,6 +146,6 @@ def _domain(ranks: int, accelerator: Accelerator) -> Number:
     return maximum(minimum(ranks, accelerator.scale_up_domain_accelerators), 1)
 
 
-def _ring_s(ranks: Number, link: Link, link_ratio: float) -> Number:
+def _ring_s(ranks: Number, bytes_per_s: Number, link_ratio: float) -> Number:
     """Time of a byte once round a ring, in slices [s/B]."""
-    return (ranks - 1) / ranks / (link.bandwidth_bytes_per_s * link_ratio)
+    return (ranks - 1) / ranks / (bytes_per_s * link_ratio)

@@ -119,7 +119,7 @@ def _exchanged_s(
         moved = 2.0 * gradients
     joined_fast = accelerator.scale_up_domain_accelerators // side_by_side
     near = maximum(minimum(ranks, joined_fast), 1)
-    inside = accelerator.scale_up.bandwidth_bytes_per_s
+    inside = accelerator.joining_bytes_per_s(near)
     across = minimum(inside, near * scale_out(accelerator).bandwidth_bytes_per_s)
     bandwidth = where(ranks > near, across, inside)
     return moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
