@@ -287,6 +287,7 @@ def placed(accelerator: Accelerator, machine: Machine, *, on_slots: bool) -> Acc
         found = replace(
             found,
             scale_up=replace(own, bandwidth_bytes_per_s=bandwidth, latency_s=latency_s),
+            scale_up_pair_bandwidth_bytes_per_s=None,
             scale_up_domain_accelerators=link.accelerators
             or int(float(machine.platform.accelerators)),
         )

@@ -26,6 +26,7 @@ _OF_HARDWARE: Mapping[str, tuple[str, bool]] = {
     "mass_kg": ("weight", False),
     "scale_out_bandwidth_bytes_per_s": ("bandwidth of the network", False),
     "scale_up_bandwidth_bytes_per_s": ("bandwidth of the links between accelerators", False),
+    "scale_up_pair_bandwidth_bytes_per_s": ("bandwidth of the links of two accelerators", False),
     "scale_up_latency_s": ("latency of the links between accelerators", False),
 }
 #: Likewise of places.

@@ -24,9 +24,9 @@ _NONE = Message(0.0, 0.0)
 def all_reduce(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s: float) -> Message:
     """An all-reduce over ``ranks`` accelerators, by the bytes that each contributes.
 
-    Within a scale-up domain: latency plus twice ``(n − 1)/n`` of the message over one link
-    direction. Past it, a reduce-scatter and all-gather inside each domain surround an all-reduce
-    of the slices between the domains.
+    Within a scale-up domain: latency plus twice ``(n − 1)/n`` of the message over one direction of
+    the links between the ranks. Past it, a reduce-scatter and all-gather inside each domain
+    surround an all-reduce of the slices between the domains.
 
     Parameters
     ----------
