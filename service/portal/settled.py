@@ -56,7 +56,9 @@ def _decided(request: TrainingPageRequest, run: Mapping[str, Any]) -> Iterator[s
     if request.zero_stage is None:
         yield _DIVIDED[training["zero_stage"]]
     if request.activation_checkpointing is None:
-        yield _AGAIN[training["activation_checkpointing"]]
+        some = training.get("recomputed_layers")
+        again = _AGAIN[training["activation_checkpointing"]]
+        yield f"{some} layers of each stage recomputed" if some else again
     if run["parallelism"]["pipeline"] > 1 and request.pipeline_schedule is None:
         yield _SCHEDULES.get(
             training["pipeline_schedule"],

@@ -302,6 +302,7 @@ TRAINING: Changes = {
             "packed_document_tokens": 512.0,
             "activation_checkpointing": "none",
             "checkpoint_every": 4,
+            "recomputed_layers": 8,
             "attention": "eager",
             "fused_kernels": False,
             "dropout": True,

@@ -46,10 +46,11 @@ def check_settings(
             "expert_dispatch all-to-all sends a copy to each expert, wherever it is; use "
             "per-machine",
         )
-    if asked.checkpoint_every > architecture.layer_count:
-        problems.add(
-            "/training/checkpoint_every", f"the model has only {architecture.layer_count} layers"
-        )
+    for name in ("checkpoint_every", "recomputed_layers"):
+        if (getattr(asked, name) or 0) > architecture.layer_count:
+            problems.add(
+                f"/training/{name}", f"the model has only {architecture.layer_count} layers"
+            )
 
 
 def matrix_names(architecture: ModelArchitecture) -> frozenset[str]:

@@ -19,7 +19,8 @@ async def test_the_published_run_takes_what_was_published(client):
     body = await answer(client, PATH, EXAMPLE_RUN)
     hours, mfu = body["run"]["accelerator_hours"], body["mfu_ratio"]
     assert hours["low"] < 30.84e6 < hours["high"]
-    assert hours["high"] < 3 * hours["low"]
+    # Between a run that loses no time and one that loses as much as OPT-175B did lies 1.7.
+    assert hours["high"] < 3.5 * hours["low"]
     assert mfu["low"] < 0.43
     assert mfu["high"] > 0.38
     assert body["fits"] is True

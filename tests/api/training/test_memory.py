@@ -97,7 +97,8 @@ async def test_every_pipeline_stage_is_reported_and_the_fullest_is_the_answer(cl
             "model": "meta-llama/Llama-3.1-70B",
             "accelerator": "nvidia-h100-sxm-80gb",
             "parallelism": {"tensor": 8, "pipeline": 4},
-            "training": {"gradient_accumulation_steps": 16, "activation_checkpointing": "full"},
+            "training": {"gradient_accumulation_steps": 16, "activation_checkpointing": "full"}
+            | {"pipeline_schedule": "1f1b"},
         },
     )
     stages = body["stages"]

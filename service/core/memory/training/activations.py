@@ -74,7 +74,8 @@ class LayerMaking:
     input, and of whose result values remain a part; with ``repeated_heads`` keys and values are
     there once for each head of queries that reads them. Of inputs of matrices that are trained
     ``input_bytes`` an element are kept, if not what the activation has. With ``wide_scores`` the
-    softmax of attention that is not fused is computed in 32 bit.
+    softmax of attention that is not fused is computed in 32 bit. What experts put out is kept for
+    gradients of their probabilities, unless it ``weighs_activations`` within them.
     """
 
     quantised_input_bytes: float = 0.0
@@ -82,6 +83,7 @@ class LayerMaking:
     repeated_heads: bool = False
     input_bytes: float | None = None
     wide_scores: bool = False
+    weighs_activations: bool = False
 
 
 _PLAIN = LayerMaking()
@@ -362,7 +364,7 @@ def _feed_forward_bytes(
     else:
         # Routed tokens are copied once for each of their experts, in and out; ranks share them.
         chosen = part.experts_per_token / ranks
-        kept += chosen * (width + input_width) * hidden
+        kept += chosen * (input_width + (0.0 if making.weighs_activations else width)) * hidden
         kept += inner * (chosen * part.expert_intermediate_size)
         kept += inner * part.shared_intermediate_size / ranks
         products = (2.0 if part.gated else 1.0) * (

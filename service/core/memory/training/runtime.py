@@ -47,8 +47,9 @@ class FrameworkRuntime:
     probabilities in 32 bit, and gradients of so many tokens of each sequence. With states in 32 bit
     the optimizer's step holds ``step_bytes_per_element`` beside states and gradients [B], for at
     most ``step_elements`` at once; with narrower ones as much less. How it makes layers say
-    ``quantised_input_bytes``, ``joint_projections``, ``repeated_heads`` and ``wide_scores``, see
-    :class:`LayerMaking`; with ``narrow_operands`` it keeps operands of 8 or fewer bits as such.
+    ``quantised_input_bytes``, ``joint_projections``, ``repeated_heads``, ``wide_scores`` and
+    ``weighs_activations``, see :class:`LayerMaking`; with ``narrow_operands`` it keeps operands of
+    8 or fewer bits as such.
     Beside a base of bitsandbytes' 4 bits that is whole on each rank, one that is
     ``wide_beside_quantised`` holds in 32 bit what is not quantised, and makes activations in that.
     One with a ``loss_in_kernel`` makes no logits outside the kernel of a fused loss, and one that
@@ -91,6 +92,7 @@ class FrameworkRuntime:
     joint_projections: bool = False
     repeated_heads: bool = False
     wide_scores: bool = False
+    weighs_activations: bool = False
     wide_beside_quantised: bool = False
     loss_in_kernel: bool = False
     copies_gradients: bool = False
@@ -110,6 +112,7 @@ class FrameworkRuntime:
             self.joint_projections,
             self.repeated_heads,
             wide_scores=self.wide_scores,
+            weighs_activations=self.weighs_activations,
         )
 
     def widens(self, deployment: Deployment, settings: TrainingSettings) -> bool:

@@ -15,7 +15,7 @@ from service.core.memory.training.scores import score_bytes
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.calibrations import packaged_training_overheads
-from tests.core.deployments import H100, LLAMA_70B
+from tests.core.deployments import H100, LLAMA_70B, architecture
 from tests.core.memory.memory_models import accelerator
 from tests.core.memory.training.test_memory import BF16, OVERHEADS
 
@@ -198,3 +198,14 @@ def test_a_head_of_its_own_stands_beside_tied_embeddings_and_is_quantised_with_t
     # The head is the largest matrix that is turned into 16 bit, instead of a gate.
     assert buffers["dequantised_matrix"] == 2 * elements
     assert others["dequantised_matrix"] == 2 * HIDDEN * WIDE
+
+
+def test_what_experts_put_out_is_kept_unless_probabilities_come_before():
+    settings, mixtral = TrainingSettings(), architecture("mixtral-8x7b")
+    after, before = (
+        layer_savings(mixtral, Parallelism(), settings, LayerMaking(weighs_activations=within))[0]
+        for within in (False, True)
+    )
+    # Two experts of each token, 4,096 features in 16 bit.
+    saved = after.stored_bytes_per_token - before.stored_bytes_per_token
+    assert saved == pytest.approx(2 * 4096 * 2)
