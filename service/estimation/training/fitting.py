@@ -93,7 +93,7 @@ def least_that_fits(
         The same run with other settings; may raise `Rejected`.
     """
     stages = further_stages(asked, run.setup, framework)
-    kept = _first(run, ({DIVIDED: stage} for stage in stages), asked, resolved)
+    kept = _dividing(run, stages, asked, resolved)
     memory = _memory(kept)
     if memory.fits or not _may_recompute(asked, run.setup.settings):
         return _fitted(run, kept if memory.fits else run, ())
@@ -120,6 +120,30 @@ def least_that_fits(
     if is_near:
         return _fitted(run, alike, (kept,))
     return _fitted(run, other, ())
+
+
+def untold_that_fits(
+    run: Resolved,
+    asked: TrainingSettingsRequest,
+    framework: Engine,
+    resolved: Callable[[TrainingSettingsRequest], Resolved],
+) -> Fitted[Resolved] | None:
+    """A run that fits by what its framework does untold and what ranks divide; None if none does.
+
+    The parameters are those of :func:`least_that_fits`.
+    """
+    kept = _dividing(run, further_stages(asked, run.setup, framework), asked, resolved)
+    return _fitted(run, kept, ()) if _memory(kept).fits else None
+
+
+def _dividing(
+    run: Resolved,
+    stages: Iterable[int],
+    asked: TrainingSettingsRequest,
+    resolved: Callable[[TrainingSettingsRequest], Resolved],
+) -> Resolved:
+    """The run by the first of further ZeRO stages that makes it fit, or saves most."""
+    return _first(run, ({DIVIDED: stage} for stage in stages), asked, resolved)
 
 
 def _may_keep_all(memory: TrainingMemory) -> bool:
@@ -210,14 +234,6 @@ def _has_parts(way: Recomputation, architecture: ModelArchitecture) -> bool:
     """
     latent = any(isinstance(group.mixer, LatentAttention) for group in architecture.groups)
     return way != "selective-modules" or architecture.routes or latent
-
-
-def holds_as_usual(usual: Run, run: Run) -> bool:
-    """Whether a run holds and recomputes what another does, but for what its ranks divide."""
-    told, found = usual.setup.settings, run.setup.settings
-    return all(
-        getattr(told, name) == getattr(found, name) for name in _MADE_TO_FIT.keys() - {DIVIDED}
-    )
 
 
 def fits(run: Run) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from typing import TypeAlias, TypeVar
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import FALLBACK_ENGINE, Engine
@@ -11,12 +14,23 @@ from service.core.memory.training.memory import training_memory
 from service.estimation.platforms import resolve_placed
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
-from service.estimation.training.fitting import Fitted, fits, holds_as_usual, least_that_fits
+from service.estimation.training.fitting import Fitted, fits, least_that_fits, untold_that_fits
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining, as_told
 from service.estimation.training.speed import resolved_speed
 from service.estimation.training.usual_layouts import layout_warning, usual_layouts
 from service.estimation.usual_engines import usual_framework
+
+_Found = TypeVar("_Found")
+_Fit: TypeAlias = Callable[
+    [
+        ResolvedTraining,
+        TrainingSettingsRequest,
+        Engine,
+        Callable[[TrainingSettingsRequest], ResolvedTraining],
+    ],
+    _Found,
+]
 
 
 def resolve_training(
@@ -81,7 +95,7 @@ def _made_to_fit(
             raise
         return divided
     framework = snapshot.engines[usual.setup.settings.framework].value
-    found = _by_the_least(usual, request, snapshot, framework)
+    found = _by(least_that_fits, usual, request, snapshot, framework)
     if request.parallelism is None and not _fits_at_ease(found.run, usual):
         found = _divided_to_fit(found.run, request, snapshot, framework) or found
     return _completed(found)
@@ -110,15 +124,19 @@ def _completed(found: Fitted[ResolvedTraining]) -> ResolvedTraining:
     )
 
 
-def _by_the_least(
-    usual: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot, framework: Engine
-) -> Fitted[ResolvedTraining]:
-    """A run, laid out as asked, by the least that makes it fit."""
+def _by(
+    fit: _Fit[_Found],
+    usual: ResolvedTraining,
+    request: TrainingRequest,
+    snapshot: CatalogSnapshot,
+    framework: Engine,
+) -> _Found:
+    """A run, laid out as asked, by a way to make it fit."""
 
     def told(training: TrainingSettingsRequest) -> ResolvedTraining:
         return as_told(request.model_copy(update={"training": training}), snapshot, Problems())
 
-    return least_that_fits(usual, request.training, framework, told)
+    return fit(usual, request.training, framework, told)
 
 
 def _in_fewer_copies(
@@ -149,22 +167,24 @@ def _divided_to_fit(
     Layouts that fit by what the framework does untold come first, and those that recompute all
     layers last.
     """
-    found: list[tuple[int, Fitted[ResolvedTraining]]] = []
+    runs = []
     for layout in usual_layouts(whole.setup, request.training, framework):
         divided = request.model_copy(update={"parallelism": layout})
-        try:
-            run = as_told(divided, snapshot, Problems())
-        except Rejected:
-            continue
-        other = _by_the_least(run, divided, snapshot, framework)
-        if not fits(other.run):
-            continue
-        warnings = (*other.warnings, layout_warning(other.run.setup))
-        rank = 2 if _recomputes(other.run) else 1 - holds_as_usual(run, other.run)
-        found.append((rank, replace(other, warnings=warnings)))
-    least = min((rank for rank, _ in found), default=0)
-    first = [one for rank, one in found if rank == least]
-    return max(first, key=lambda one: _rate(one.run, snapshot), default=None)
+        with suppress(Rejected):
+            runs.append((as_told(divided, snapshot, Problems()), divided))
+    found = [
+        one
+        for run, divided in runs
+        if (one := _by(untold_that_fits, run, divided, snapshot, framework)) is not None
+    ]
+    if not found:
+        made = [_by(least_that_fits, run, divided, snapshot, framework) for run, divided in runs]
+        fitting = [one for one in made if fits(one.run)]
+        found = [one for one in fitting if not _recomputes(one.run)] or fitting
+    if not found:
+        return None
+    best = max(found, key=lambda one: _rate(one.run, snapshot))
+    return replace(best, warnings=(*best.warnings, layout_warning(best.run.setup)))
 
 
 def _rate(run: ResolvedTraining, snapshot: CatalogSnapshot) -> float:
