@@ -10,11 +10,15 @@ from service.calibration.documents import ASSUMPTION, CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Term
 from service.calibration.rows import Row
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.engines import engine_of_release, generation_of_release
+from service.estimation.levels import hardware_keys
 
 #: A deviation is written where rows took away this share of its prior's spread, or more.
 LEAST_INFORMED_RATIO = 0.03
 #: ... or where it moves the figure by more than this.
 _LEAST_CHANGE_RATIO = 0.02
+#: Stands between who makes hardware and the rest of a family's id.
+_OF_VENDOR = "-"
 #: Sources that a note names; of more it gives the number.
 _NAMED_SOURCES = 4
 
@@ -76,6 +80,28 @@ def _levels(
             # What is known to be usual somewhere holds there without any row, too.
             if figures and (chosen or any(key in term.usual_of for term in terms)):
                 yield f"{part}/{key}", {"part": part, **keys}, figures, chosen
+        for key, keys in _unmeasured(terms, fitted, level.kind):
+            values = fitted.values(keys)
+            figures = {term.name: values[term.name] for term in terms if key in term.usual_of}
+            yield f"{part}/{key}", {"part": part, **keys}, figures, ()
+
+
+def _unmeasured(
+    terms: tuple[Term, ...], fitted: Fitted, kind: str
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Hardware families and generations of measured engines of which no row tells, with their keys.
+
+    Something is known to be usual of them. An engine without any row takes the figures of those
+    that it is like, whole.
+    """
+    measured = dict(fitted.keys(terms[0], kind))
+    for key in sorted({key for term in terms for key in term.usual_of} - measured.keys()):
+        if kind == "family" and _OF_VENDOR in key:
+            yield key, hardware_keys(key)
+        if kind == "generation" and generation_of_release(key) is not None:
+            engine = dict(fitted.keys(terms[0], "engine")).get(engine_of_release(key))
+            if engine is not None:
+                yield key, {**engine, kind: key}
 
 
 def _entry(
