@@ -10,6 +10,7 @@ from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Term
 from service.calibration.rows import Row
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.engines import engine_of_release, generation_of_release
 from service.estimation.levels import ASSUMPTION, hardware_keys
 
 #: A deviation is written where rows took away this share of its prior's spread, or more.
@@ -88,14 +89,14 @@ def _levels(
 def _usual(
     part: str, terms: tuple[Term, ...], kind: str, fitted: Fitted
 ) -> Iterator[tuple[str, Keys, dict[str, float], Sequence[Row]]]:
-    """Levels of hardware and of links that no row has, of which something is known to be usual.
+    """Levels that no row has of which something is known to be usual, which holds there, too.
 
-    It holds there without any row, too. Engines without rows take the figures of those that they
-    are like instead.
+    They are of hardware, links, and generations of measured engines. Engines without any row take
+    the figures of those that they are like instead.
     """
     known = {key for key, _ in fitted.keys(terms[0], kind)}
     for key in sorted({key for term in terms for key in term.usual_of} - known):
-        keys = _keys_of(kind, key)
+        keys = _keys_of(kind, key, dict(fitted.keys(terms[0], "engine")))
         if keys is None:
             continue
         values = fitted.values(keys)
@@ -103,10 +104,16 @@ def _usual(
         yield f"{part}/{key}", {"part": part, **keys}, figures, ()
 
 
-def _keys_of(kind: str, key: str) -> Keys | None:
-    """All keys of something whose key of a kind is known; None where that does not tell them."""
+def _keys_of(kind: str, key: str, engines: Mapping[str, Keys]) -> Keys | None:
+    """All keys of something whose key of a kind is known; None where that does not tell them.
+
+    ``engines`` are those that were measured, with their keys.
+    """
     if kind == "link":
         return {kind: key}
+    if kind == "generation" and generation_of_release(key) is not None:
+        engine = engines.get(engine_of_release(key))
+        return None if engine is None else {**engine, kind: key}
     if kind not in ("vendor", "family"):
         return None
     # Ids of hardware families begin with those who make it.

@@ -59,11 +59,13 @@ _PROMPT_LAYER_S = {
 #: What lies between two steps: schedules and inputs made in Python while the accelerator waits,
 #: 2 ms of the 4 ms that traces of vLLM before 0.6 show with some tens of sequences, whose output
 #: takes 0.1 ms each (RFCs 6854 and 6913 of the project, 2024); half as much since V1 (its blog,
-#: 2025). Managers of batches in C++ run ahead of the accelerator.
+#: 2025), and half of that where the scheduler runs a step ahead and inputs alone are made between
+#: steps (pull request 19970, 2025). Managers of batches in C++ run ahead of the accelerator.
 _STEP_S = {
     "vllm": 2e-3,
     "vllm@v1-0.8": 1e-3,
-    "vllm@v1": 5e-4,
+    "vllm@v1": 1e-3,
+    "vllm@0.14": 5e-4,
     "tensorrt-llm": 3e-4,
     "lmdeploy": 3e-4,
 }
@@ -92,7 +94,7 @@ _SAMPLED_BYTES = {"vllm": 400.0}
 #: What a process of the server takes to tell a token, of which the engine's process knows nothing:
 #: 12,850 tokens/s of a model of 1.2e9 parameters on an A100, 78 us each (pull request 12287 of
 #: vLLM, 2025, before it made some of it cheaper). Others are not known to have such a limit.
-_TOLD_S = {"vllm@v1-0.8": 7e-5, "vllm@v1": 7e-5}
+_TOLD_S = {"vllm@v1-0.8": 7e-5, "vllm@v1": 7e-5, "vllm@0.14": 7e-5}
 
 #: What a server that shares the engine's process adds to a step: a third of all time with hundreds
 #: of sequences, where what is scheduled takes 29 % (vLLM blog, 5 September 2024, of the releases

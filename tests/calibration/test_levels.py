@@ -93,7 +93,7 @@ def test_usual_values_hold_and_still_count_as_unmeasured(entries, packaged_snaps
 
 def test_engines_on_hardware_of_other_vendors_than_measured_are_not_measured(packaged_snapshot):
     def missing(family):
-        keys = speed_keys("vllm@v1", family, "scale-up", packaged_snapshot.engines)
+        keys = speed_keys("vllm@0.14", family, "scale-up", packaged_snapshot.engines)
         part = "speed/engines"
         return held(packaged_snapshot, part, SPEED[part], keys).missing
 

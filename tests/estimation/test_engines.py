@@ -590,5 +590,5 @@ def test_what_stands_in_for_an_engine_is_of_its_day(release, stand_in, packaged_
     card = packaged_snapshot.accelerators["nvidia-h100-sxm-80gb"].value
     found = calibration(packaged_snapshot, release, card)
     known = packaged_snapshot.calibrations[f"speed/engines/{stand_in}"].value
-    assert found.performance.engine.layer_s == known["layer_s"].value
+    assert found.performance.engine.step_s == known["step_s"].value
     assert "efficiency_not_measured" in {one.code for one in found.warnings}
