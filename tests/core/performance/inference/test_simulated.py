@@ -40,6 +40,21 @@ def test_open_load_is_close_to_the_simulation(ratios, figure):
     assert np.quantile(errors, 0.9) < high
 
 
+def test_few_slots_are_waited_for_as_in_the_simulation():
+    """llama.cpp and Ollama have one to four: most of what an almost idle one does is to wait."""
+    loads = [(1, 0.1), (1, 0.5), (2, 0.2), (2, 0.8), (3, 0.5), (4, 0.3), (4, 0.8), (6, 0.6)]
+    found = [
+        compared(
+            replace(case, slots=slots, utilisation=utilisation, outputs=max(case.outputs, 32.0)),
+            requests=6000,
+        )
+        for case, (slots, utilisation) in zip(cases(8, seed=321), loads, strict=True)
+    ]
+    errors = np.abs([one["ttft_mean"] - 1.0 for one in found])
+    assert np.median(errors) < 0.1
+    assert errors.max() < 0.4
+
+
 def closed_loop(case: Case, concurrency: int, variation: float, apart: bool):
     """Rate, TTFT and TPOT of the closed form over those of the simulation."""
     chosen = replace(case, variation=variation, slots=max(concurrency, 2))
