@@ -215,7 +215,10 @@ def _calibration(
     like = kernels_release("speed/engines", release, keys, snapshot)
     figures["widened_from_rows"] = exact(widened_from_rows(like, family, backend))
     reads_power, by_sequence = head_reads(like, family)
-    figures |= {"head_reads_power": exact(reads_power), "rereads_by_sequence": exact(by_sequence)}
+    figures |= {
+        "head_reads_exponent_ratio": exact(reads_power),
+        "rereads_by_sequence": exact(by_sequence),
+    }
     loaded_bits, loading_lane_count = loaded_reads(like, family)
     figures |= {"loaded_bits": exact(loaded_bits), "loading_lane_count": exact(loading_lane_count)}
     figures["prompt_layer_kernel_count"] = exact(prompt_layer_kernel_count(like, family, backend))

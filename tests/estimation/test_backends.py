@@ -133,7 +133,7 @@ def test_what_is_wrong_with_a_list_of_backends_is_said(given, pointer):
 
 def test_engines_without_figures_have_the_kernels_of_those_that_they_are_like(packaged_snapshot):
     ollama = computed(packaged_snapshot, accelerator="apple-m2-max-96gb", engine="ollama")
-    assert ollama.estimate.setup.calibration.engine.head_reads_power
+    assert ollama.estimate.setup.calibration.engine.head_reads_exponent_ratio
     studio = computed(packaged_snapshot, accelerator="nvidia-h100-sxm-80gb", engine="lm-studio")
     assert studio.estimate.setup.calibration.engine.loading_lane_count == 128.0
 

@@ -387,3 +387,22 @@ def test_only_engines_with_its_kernels_read_a_packing(packaged_snapshot):
     with pytest.raises(Rejected) as refused:
         inference_latency_answer(asked_for, packaged_snapshot)
     assert "has no kernels for awq-int4-gemv" in refused.value.errors[0].detail
+
+
+@pytest.mark.parametrize(
+    ("engine", "given", "loaded"),
+    [
+        ("llama.cpp", {}, "gguf-q4_k_m"),
+        ("llama.cpp", {"draft_precision": {"weights": "gguf-q8_0"}}, "gguf-q8_0"),
+        ("vllm", {}, "bf16"),
+    ],
+)
+def test_drafts_are_loaded_as_an_engine_loads_models(packaged_snapshot, engine, given, loaded):
+    draft = {"draft_model": "meta-llama/Llama-3.2-1B"} | given
+    asked_for = LatencyInferenceRequest(
+        model="meta-llama/Llama-3.1-8B",
+        accelerator="h100-sxm",
+        serving={"engine": engine, "speculative": draft},
+    )
+    resolved = resolve_deployment(asked_for, packaged_snapshot, Problems())
+    assert resolved.speculation.value.precision.weights.listed_id == loaded

@@ -45,7 +45,7 @@ class AttentionWork:
     rearranged: bool = False
     read_ratio: Number = ALL_READ
 
-    def moved_bytes_per_token(self, regrown: bool, repeated: bool, reread_power: float) -> float:
+    def moved_bytes_per_token(self, regrown: bool, repeated: bool, reread_exponent: float) -> float:
         """What a sequence's step moves for each token that it attends to [B].
 
         Parameters
@@ -54,15 +54,15 @@ class AttentionWork:
             Whether the step copies the cache into a longer one.
         repeated
             Whether keys and values are copied for every head of queries before kernels read them.
-        reread_power
+        reread_exponent
             Power of the heads in a group by which reads grow: 1 where kernels read once for each
             head of queries.
         """
         read = 1.0
         if repeated and self.heads_per_kv_head > 1.0:
             read += 2.0 * self.heads_per_kv_head
-        elif reread_power:
-            read = self.heads_per_kv_head**reread_power
+        elif reread_exponent:
+            read = self.heads_per_kv_head**reread_exponent
         return self.cache_bytes_per_token * (read + 2.0 * regrown + 2.0 * self.rearranged)
 
 

@@ -178,7 +178,7 @@ class EngineOverhead:
     """Whether each step copies the cache into a longer one."""
     repeats_heads: bool = field(default=False, metadata=ALIKE)
     """Whether keys and values are first copied for every head of queries."""
-    head_reads_power: float = field(default=0.0, metadata=ALIKE)
+    head_reads_exponent_ratio: float = field(default=0.0, metadata=ALIKE)
     """Power of the heads in a group by which reads of keys and values grow: 0 if they are read
     once, 1 if once for every head of queries [-]."""
     rereads_by_sequence: bool = field(default=False, metadata=ALIKE)

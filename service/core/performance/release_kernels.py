@@ -115,9 +115,8 @@ class HeadReads:
 
     Grouped heads share them elsewhere. It is so on hardware of ``families`` (beginnings of their
     ids; any if there are none). ``releases`` are keys of releases, or ids of engines. What reaches
-    memory grows with the heads of a group to the ``power``: by all of them at 1, where they run one
-    after the other, and by less where they run at once and find in caches what others read. Kernels
-    with
+    memory grows with the heads of a group to the power of ``exponent_ratio``: 1 where they run one
+    after the other, less where they run at once and find in caches what others read. Kernels with
     a block of threads ``by_sequence`` and head have few blocks with one sequence, which read one
     after the other what they have in common; with more sequences they do so while others read, and
     find it in caches.
@@ -126,7 +125,7 @@ class HeadReads:
     releases: frozenset[str]
     families: tuple[str, ...]
     source: str
-    power: float = 1.0
+    exponent_ratio: float = 1.0
     by_sequence: bool = False
 
 
@@ -151,7 +150,7 @@ HEAD_READS = (
         "llama.cpp, ggml-metal, 2025: kernel_flash_attn_ext_vec has threads for each head of "
         "queries, as MLX's sdpa_vector has; those of a group run at once, so that between once and "
         "once for each head reaches memory: assumed to be the geometric mean of both",
-        power=0.5,
+        exponent_ratio=0.5,
     ),
 )
 
@@ -336,7 +335,7 @@ def head_reads(release: str, family: str) -> tuple[float, bool]:
     names = {release, engine_of_release(release)}
     for one in HEAD_READS:
         if names & one.releases and family.startswith(one.families):
-            return one.power, one.by_sequence
+            return one.exponent_ratio, one.by_sequence
     return 0.0, False
 
 

@@ -363,7 +363,7 @@ def _rank_steps(
         bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
             hardware.attention_memory_ratio
         )
-        again = engine.regrows_cache, engine.repeats_heads, engine.head_reads_power
+        again = engine.regrows_cache, engine.repeats_heads, engine.head_reads_exponent_ratio
         moved = [one.moved_bytes_per_token(*again) for one in work.attention]
         attention = tuple(
             AttentionCost(
@@ -421,7 +421,7 @@ def _rank_steps(
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
         skips_masked=moved_per_score == 0.0 and not on_vectors,
-        rereads_by_sequence=engine.head_reads_power > 0.0 and engine.rereads_by_sequence,
+        rereads_by_sequence=engine.head_reads_exponent_ratio > 0.0 and engine.rereads_by_sequence,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
         * engine.result_ratio,
         widened_from_rows=engine.widened_from_rows,

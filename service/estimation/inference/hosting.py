@@ -221,7 +221,7 @@ def _as_usual(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
             return _as_usual(snapshot, asked._replace(platform=roomier))
     tiers = resolve_tiers(asked.serving, accelerator.value, snapshot, problems, release, experts_of)
     speculation = resolve_speculation(
-        asked.serving.speculative, parallelism or Parallelism(), snapshot, problems
+        asked.serving.speculative, parallelism or Parallelism(), release, snapshot, problems
     )
     if asked.arrivals == "at_once" and asked.serving.disaggregated is not None:
         problems.add(

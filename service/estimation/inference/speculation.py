@@ -9,11 +9,13 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Parallelism, Speculation
+from service.core.engines import EngineRelease
 from service.core.explanation import EstimateWarning
 from service.core.interval import Z_90, Interval
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.search.batch_evaluation import SpeculationOption
 from service.estimation.layouts import check_division
+from service.estimation.loaded_formats import loaded_precision
 from service.estimation.requests import SpeculativeRequest
 from service.estimation.resolution import Problems, resolve_model, served_precision
 
@@ -36,13 +38,15 @@ class ResolvedSpeculation:
 def resolve_speculation(
     asked: SpeculativeRequest | None,
     parallelism: Parallelism,
+    release: EngineRelease,
     snapshot: CatalogSnapshot,
     problems: Problems,
     pointer: str = "/serving/speculative",
 ) -> ResolvedSpeculation | None:
     """The draft that a request asks for at ``pointer``, or None where it asks for none.
 
-    Notes a draft model that is unknown, or that cannot be divided as the model is.
+    It is loaded as the engine's ``release`` loads models where nobody says. Notes a draft model
+    that is unknown, or that cannot be divided as the model is.
     """
     if asked is None:
         return None
@@ -71,15 +75,15 @@ def resolve_speculation(
                 "on the task: state your own share if you know it",
             )
         )
+    precision = None
+    if draft is not None and release.engine in snapshot.engines:
+        loaded = loaded_precision(asked.draft_precision, draft.value, release, snapshot)
+        precision = served_precision(loaded, draft.value, problems, f"{pointer}/draft_precision")
     value = Speculation(
         draft_tokens=asked.draft_tokens,
         acceptance_ratio=acceptance,
         architecture=None if draft is None else draft.value,
-        precision=None
-        if draft is None
-        else served_precision(
-            asked.draft_precision, draft.value, problems, f"{pointer}/draft_precision"
-        ),
+        precision=precision,
     )
     return ResolvedSpeculation(value, draft, log_sigma, tuple(warnings))
 

@@ -145,8 +145,6 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     own = prices_by_id(
         request.usd_per_accelerator_hour, "/usd_per_accelerator_hour", snapshot, problems
     )
-    asked_draft = request.serving.speculative
-    speculation = resolve_speculation(asked_draft, Parallelism(), snapshot, problems)
     tiers = tiers_around(request.serving, snapshot, problems)
     for _, entry in models:
         check_generates(entry, "/models", problems)
@@ -156,6 +154,8 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         {entry.value.model_type for _, entry in models},
     )
     check_searched(release, snapshot, problems)
+    asked_draft = request.serving.speculative
+    speculation = resolve_speculation(asked_draft, Parallelism(), release, snapshot, problems)
     problems.stop_if_any()
     if tiers is not None:
         tiers = computed_by_host(tiers, request.serving, release, snapshot)

@@ -11,7 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import usual_task
 from service.core.deployment import Accelerator, Parallelism
-from service.core.engines import USUAL_ENGINE_OF_GGUF, Engine
+from service.core.engines import USUAL_ENGINE_OF_GGUF, Engine, EngineRelease
 from service.core.layouts import replica_layouts
 from service.core.memory.inference.tiers import MemoryTiers
 from service.core.performance.inference.goodput import FIGURES, TimeLimit
@@ -145,7 +145,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
             "/workload_kind",
             f"use /v1/recommendations/training for {kind.id}",
         )
-    drafts = searched_drafts(request, snapshot, problems)
+    drafts = searched_drafts(request, release, snapshot, problems)
     tiers = tiers_around(request.serving, snapshot, problems)
     check_searched(release, snapshot, problems)
     for model in models:
@@ -167,7 +167,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     spaces = [
         space
         for engine, of_engine in zip(engines, tried, strict=True)
-        for space in _spaces(engine, of_engine, request, accelerators, drafts, tiers, snapshot)
+        for space in _spaces(engine, of_engine, request, accelerators, tiers, snapshot)
     ]
     limits = _limits(request.limits, kind)
     return ResolvedSearch(
@@ -243,12 +243,12 @@ def _spaces(
     tried: Sequence[TriedModel],
     request: RecommendationRequest,
     accelerators: Sequence[Entry[Accelerator]],
-    drafts: Sequence[RequestedDraft],
     tiers: MemoryTiers | None,
     snapshot: CatalogSnapshot,
 ) -> Iterator[tuple[SearchSpace, Environment]]:
     """What is searched of each model under an engine, and what stands around it."""
     release = engine.release
+    drafts = searched_drafts(request, release, snapshot, Problems())
     asked, usage = request.serving.backend, usage_context(request.serving, None)
     found = [
         calibration(
@@ -363,27 +363,31 @@ RequestedDraft = tuple[SpeculativeRequest | None, SpeculationOption]
 
 
 def searched_drafts(
-    request: RecommendationRequest, snapshot: CatalogSnapshot, problems: Problems
+    request: RecommendationRequest,
+    release: EngineRelease,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
 ) -> tuple[RequestedDraft, ...]:
-    """Ways of decoding to try; unknown draft models are noted."""
+    """Ways of decoding to try, as an engine loads drafts; unknown draft models are noted."""
     alternatives = request.search.speculative
     if alternatives is None:
         requested, pointer = request.serving.speculative, "/serving/speculative"
-        return (_draft(requested, pointer, snapshot, problems),)
-    found = [_draft(None, "", snapshot, problems)]
+        return (_draft(requested, pointer, release, snapshot, problems),)
+    found = [_draft(None, "", release, snapshot, problems)]
     for at, one in enumerate(alternatives):
-        found.append(_draft(one, f"/search/speculative/{at}", snapshot, problems))
+        found.append(_draft(one, f"/search/speculative/{at}", release, snapshot, problems))
     return tuple(found)
 
 
 def _draft(
     requested: SpeculativeRequest | None,
     pointer: str,
+    release: EngineRelease,
     snapshot: CatalogSnapshot,
     problems: Problems,
 ) -> RequestedDraft:
     # Layouts that do not divide a draft model are left out where they are evaluated.
-    resolved = resolve_speculation(requested, Parallelism(), snapshot, problems, pointer)
+    resolved = resolve_speculation(requested, Parallelism(), release, snapshot, problems, pointer)
     return requested, speculation_option(resolved)
 
 

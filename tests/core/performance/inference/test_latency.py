@@ -148,11 +148,11 @@ def test_copies_of_the_cache_are_moved_besides_what_attention_reads():
     # Llama 3 70B has eight heads of queries for each of keys: read, written eight times, and read.
     assert moved(repeats_heads=True) == pytest.approx(17.0)
     assert moved(regrows_cache=True, repeats_heads=True) == pytest.approx(19.0)
-    assert moved(head_reads_power=1.0) == pytest.approx(8.0)
+    assert moved(head_reads_exponent_ratio=1.0) == pytest.approx(8.0)
     # Between once and eight times where heads of a group run at once.
-    assert moved(head_reads_power=0.5) == pytest.approx(8.0**0.5)
+    assert moved(head_reads_exponent_ratio=0.5) == pytest.approx(8.0**0.5)
     # Four sequences: as many blocks of threads read at once, and find in caches what they share.
-    assert moved(head_reads_power=1.0, rereads_by_sequence=True) == pytest.approx(2.0)
+    assert moved(head_reads_exponent_ratio=1.0, rereads_by_sequence=True) == pytest.approx(2.0)
 
 
 def test_heads_that_are_as_many_as_those_of_queries_are_not_repeated():
