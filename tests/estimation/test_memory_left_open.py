@@ -192,3 +192,18 @@ def test_what_lies_outside_the_accelerator_reaches_over_releases_too(packaged_sn
         assert reached.high >= max(usual.high, other.value)
     inside, alone = open_.tiers.used_bytes[0], newest.tiers.used_bytes[0]
     assert inside.high - inside.low > alone.high - alone.low
+
+
+def test_koboldcpp_keeps_all_tokens_of_windows_unless_told(packaged_snapshot):
+    """Its caches of layers with a window are as long as the others without --useswa."""
+    load = {"input_tokens": 8000, "output_tokens": 100}
+    windowed, whole = (
+        computed_on(
+            *(packaged_snapshot, "nvidia-rtx-4090-24gb", "gguf-q4_k_m", "google/gemma-3-12b-it"),
+            workload=load,
+            engine=engine,
+        ).memory.kv_cache_bytes.value
+        for engine in ("llama.cpp", "koboldcpp")
+    )
+    # Five of six layers have a window of 1,024 tokens, beside which a step's are held.
+    assert whole > 2.0 * windowed
