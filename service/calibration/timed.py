@@ -51,6 +51,7 @@ _MECHANISM = {
         ),
         "interconnect": (
             *("link_ratio", "collective_s", "data_overlap_ratio", "tensor_overlap_ratio"),
+            "ring_hop_s",
         ),
     }.items()
     for name in names

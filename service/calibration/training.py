@@ -117,6 +117,10 @@ _SCORE_FEATURES = {
     **dict.fromkeys(("nvidia-ada", "nvidia-blackwell-gb20x"), 8.0),
 }
 
+#: A ring that passes a machine takes seven steps inside it and one to the next: 17 us in lines of
+#: 128 bytes, 38 us in whole messages, as NCCL reckons (src/graph/tuning.cc, 2024).
+_RING_HOP_S = 2.5e-5
+
 #: Limits of a share of a link are those of any share, so that what is usual and the rows decide.
 _SHARE = (0.02, 1.0)
 #: AWS prints 40.7 GB/s of bus bandwidth for all-reduces of 32 MB on Trainium (nccom-test, user
@@ -190,6 +194,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term("link_ratio", 0.70, *_SHARE, 0.20, _LINKS, usual_of=_USUAL_LINK),
         Term("data_overlap_ratio", 0.80, 0.0, 1.0, 0.30, _LINKS),
         _logarithmic("collective_s", 2e-5, (1e-6, 1e-4), 0.20, _LINKS),
+        _logarithmic("ring_hop_s", _RING_HOP_S, (1e-6, 1e-4), 0.15, _LINKS),
     ),
 }
 #: Share of dense 16-bit peak that the best product reaches, on families without training rows,

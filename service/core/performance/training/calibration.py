@@ -44,8 +44,9 @@ class TrainingCalibration:
     pack elements of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an
     operand of a product to 8 or fewer bits does, forward and backward. ``scaled_sums_ratio`` is how
     fast 8-bit products are that scale their sums, beside others. ``score_features`` is for how many
-    features of a head a score's exponential and sums take as long as its products. ``log_sigma`` is
-    the spread of a step, spent in kernels alone.
+    features of a head a score's exponential and sums take as long as its products. ``ring_hop_s``
+    is how much longer a ring takes for each machine of eight that it passes. ``log_sigma`` is the
+    spread of a step, spent in kernels alone.
     """
 
     performance: PerformanceCalibration = field(metadata=FIGURE)
@@ -61,6 +62,7 @@ class TrainingCalibration:
     scaled_sums_ratio: Number = field(default=1.0, metadata=FIGURE)
     expert_kernel_s: Number = field(default=0.0, metadata=FIGURE)
     score_features: Number = field(default=0.0, metadata=FIGURE)
+    ring_hop_s: Number = field(default=0.0, metadata=FIGURE)
 
     def corrected(self, corrections: Corrections) -> TrainingCalibration:
         """The calibration as own measurements correct it."""

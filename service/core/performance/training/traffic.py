@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from math import ceil
 
 from service.core.architecture.model import Attention, LatentAttention
 from service.core.deployment import Deployment
@@ -27,6 +28,17 @@ from service.core.stacking import FIGURE
 #: Share of a micro-batch's work that is its backward pass.
 #: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361 (twice the forward).
 _BACKWARD_RATIO = 2.0 / 3.0
+
+#: Elements of gradients and weights that are sent together where these are not fully sharded.
+#: Source: NVIDIA/Megatron-LM, core/distributed/distributed_data_parallel.py, 2025 (bucket_size).
+_BUCKET_ELEMENTS = 4e7
+
+#: Steps inside a machine that take as long as one between machines, 14.0 us and 3.4 us, and those
+#: of a ring that passes a machine of eight.
+#: Source: NVIDIA/nccl, src/graph/tuning.cc, 2024 (hardware latencies of rings over NVLink and
+#: networks).
+_STEPS_OUTSIDE = 4.0
+_STEPS_OF_EIGHT = 7.0 + _STEPS_OUTSIDE
 
 _WIDTH = 2.0  # bytes of a weight or activation on its way, in 16 bit
 
@@ -71,6 +83,7 @@ def data_messages_s(
         calibration,
         trainable=state.trainable_elements - state.trainable_expert_elements,
         held=state.elements - state.expert_elements,
+        layers=state.layers,
         ranks=ranks,
         side_by_side=parallelism.tensor,
     )
@@ -82,6 +95,7 @@ def data_messages_s(
         calibration,
         trainable=state.trainable_expert_elements,
         held=state.expert_elements,
+        layers=state.layers,
         ranks=max(1, ranks // sharing),
         side_by_side=parallelism.tensor * sharing,
     )
@@ -95,10 +109,15 @@ def _exchanged_s(
     *,
     trainable: float,
     held: float,
+    layers: int,
     ranks: int,
     side_by_side: int,
 ) -> Number:
     """Messages of a step among the ranks that hold the same weights [s].
+
+    Gathering and scattering go round a ring of all ranks, for each layer or bucket anew, so that
+    the first byte waits for every machine on its way, however little there is to send; sums of
+    whole gradients go by trees.
 
     Parameters
     ----------
@@ -106,22 +125,32 @@ def _exchanged_s(
         Links, what is divided, and what of links is reached.
     trainable, held
         Elements on a rank that are trained, and all of them [-].
+    layers
+        Layers that they are in [-].
     ranks
         How many ranks hold the same.
     side_by_side
         Distance of one of these ranks to the next: those between hold something else.
+
+    References
+    ----------
+    NVIDIA/nccl, src/graph/tuning.cc, 2024 (time of rings by steps inside and between nodes)
     """
     accelerator = deployment.accelerator
     if ranks == 1 or not held:
         return 0.0
+    rings = 0.0
     gradients = trainable * settings.gradient_bytes
     width = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
     if settings.zero_stage == 3:
         each = settings.gradient_accumulation_steps * layer_passes(settings)
         gathers = 1.0 if deployment.parallelism.pipeline > 1 else each
         moved = gradients + gathers * held * width
+        rings = layers * (gathers + (1.0 if trainable else 0.0))
     elif settings.zero_stage:
         moved = gradients + trainable * width
+        if settings.zero_stage == 2:
+            rings = 2.0 * min(layers, ceil(trainable / _BUCKET_ELEMENTS))
     else:
         moved = 2.0 * gradients
     joined_fast = accelerator.scale_up_domain_accelerators // side_by_side
@@ -129,7 +158,9 @@ def _exchanged_s(
     inside = rate_among(near, accelerator)
     across = minimum(inside, near * scale_out(accelerator).bandwidth_bytes_per_s)
     bandwidth = where(ranks > near, across, inside)
-    return moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
+    sent_s = moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
+    hops = (ranks / near - 1.0) * (near - 1.0 + _STEPS_OUTSIDE) / _STEPS_OF_EIGHT
+    return sent_s + rings * hops * calibration.ring_hop_s
 
 
 def layer_passes(settings: TrainingSettings) -> float:

@@ -377,6 +377,29 @@ def test_a_ring_over_domains_uses_the_links_of_all_its_ranks_there():
     )
 
 
+def test_rings_wait_for_each_machine_on_their_way_however_little_they_send():
+    hop_s = 1e-5
+    waiting = replace(USUAL, ring_hop_s=hop_s)
+
+    def waits_s(settings, layout):
+        return (
+            step(settings, layout, calibration=waiting).exposed_data_messages_s
+            - step(settings, layout).exposed_data_messages_s
+        )
+
+    sharded = TrainingSettings(zero_stage=3)
+    # Of 80 layers, weights are gathered twice and gradients scattered once.
+    for machines in (2, 16):
+        found = waits_s(sharded, Parallelism(tensor=1, data=8 * machines))
+        assert found == pytest.approx(80 * 3 * (machines - 1) * hop_s)
+    # Inside a machine there is nothing to wait for; one rank in each passes fewer steps there.
+    assert waits_s(sharded, Parallelism(tensor=1, data=8)) == 0.0
+    one_each = waits_s(sharded, Parallelism(tensor=8, data=16))
+    assert 0.0 < one_each < waits_s(sharded, Parallelism(tensor=1, data=128))
+    # Sums of whole gradients go by trees.
+    assert waits_s(TrainingSettings(zero_stage=0), Parallelism(tensor=8, data=16)) == 0.0
+
+
 def test_messages_hide_behind_computation_as_far_as_they_can():
     layout = Parallelism(tensor=8, data=4)
     overlapping = replace(USUAL, data_overlap_ratio=0.5)
