@@ -13,7 +13,6 @@ from service.core.memory.training.settings import Checkpointing, Optimizer, Sche
 from service.estimation.recommendations.requests import Limit
 from service.estimation.recommendations.training.requests import (
     MOST_ACCELERATORS,
-    Method,
     RunLimits,
     RunRequest,
     TrainingRecommendationRequest,
@@ -29,6 +28,7 @@ from service.estimation.references import (
     Request,
 )
 from service.estimation.requests import ParallelismRequest, PrecisionRequest
+from service.estimation.training.called import Method
 from service.estimation.training.requests import (
     EXAMPLE_TRAINING,
     EstimateTrainingRequest,

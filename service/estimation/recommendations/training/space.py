@@ -39,7 +39,6 @@ from service.estimation.recommendations.limits import Bounds, bounds_of
 from service.estimation.recommendations.places import searched_sites
 from service.estimation.recommendations.search_context import SearchContext, named_accelerators
 from service.estimation.recommendations.training.requests import (
-    Method,
     RunLimits,
     RunRequest,
     TrainingRecommendationRequest,
@@ -50,6 +49,7 @@ from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.software import resolve_framework
 from service.estimation.training.calibrations import training_figures
+from service.estimation.training.called import Method
 from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
