@@ -17,6 +17,9 @@ from service.estimation.levels import ASSUMPTION, hardware_keys
 LEAST_INFORMED_RATIO = 0.03
 #: ... or where it moves the figure by more than this.
 _LEAST_CHANGE_RATIO = 0.02
+#: Rows whose estimates do not depend on a level at all, as those of one accelerator do not on its
+#: links, take away less than this.
+_LEAST_TOUCHED_RATIO = 1e-4
 #: Sources that a note names; of more it gives the number.
 _NAMED_SOURCES = 4
 
@@ -76,10 +79,11 @@ def _levels(
                 or not isclose(values[name], wider[name], rel_tol=_LEAST_CHANGE_RATIO)
             }
             chosen = [row for row in rows if row.keys.get(level.kind) == key]
-            if chosen and not figures and level.kind != "engine":
-                # Rows that say nothing else still say that it was measured. Engines that they say
-                # nothing of have the figures of those that they are like.
-                told = max(informed, key=informed.__getitem__)
+            told = max(informed, key=informed.__getitem__)
+            touched = informed[told] > _LEAST_TOUCHED_RATIO
+            if touched and not figures and level.kind != "engine":
+                # Rows that say little still say that it was measured. Engines that they say little
+                # of have the figures of those that they are like.
                 figures = {told: values[told]}
             if figures and (chosen or any(key in term.usual_of for term in terms)):
                 yield f"{part}/{key}", {"part": part, **keys}, figures, chosen

@@ -103,14 +103,17 @@ def test_engines_on_hardware_of_other_vendors_than_measured_are_not_measured(pac
         assert missing(family) == ("engine", "generation")
 
 
-def test_rows_that_tell_nothing_of_a_level_still_tell_that_it_was_measured(packaged_snapshot):
-    """A family whose only row says as little of its deviation as a prior does."""
+@pytest.mark.parametrize(("weight", "measured"), [(8e-3, True), (1e-9, False)])
+def test_rows_that_tell_little_of_a_level_still_tell_that_it_was_measured(
+    packaged_snapshot, weight, measured
+):
     row = _Row("vllm-arg-utils", "model", {"vendor": "red", "family": "red-1"})
-    found = fit(_predict, [0.5], [row.keys], (_RATIO, _OTHER), [1e-9])
+    found = fit(_predict, [0.5], [row.keys], (_RATIO, _OTHER), [weight])
+    assert found.informed_ratio(_RATIO, "family", "red-1") < 0.02
     written = level_entries({_PART: (_RATIO, _OTHER)}, found, [row], packaged_snapshot)
-    entry = next(one for one in written if one.id == f"{_PART}/red-1")
-    assert entry.fitted
-    assert len(entry.figures) == 1
+    entries = [one for one in written if one.id == f"{_PART}/red-1"]
+    assert len(entries) == measured
+    assert all(entry.fitted and len(entry.figures) == 1 for entry in entries)
 
 
 @pytest.mark.parametrize(
