@@ -138,7 +138,7 @@ def _exchanged_s(
     accelerator = deployment.accelerator
     if ranks == 1 or not held:
         return 0.0
-    rings = 0.0
+    rings: Number = 0.0
     gradients = trainable * settings.gradient_bytes
     width = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
     if settings.zero_stage == 3:
