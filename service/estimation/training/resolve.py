@@ -21,6 +21,13 @@ from service.estimation.training.speed import resolved_speed
 from service.estimation.training.usual_layouts import layout_warning, usual_layouts
 from service.estimation.usual_engines import usual_framework
 
+#: Code of what is said of a framework that nobody named.
+FRAMEWORK_ASSUMED = "framework_assumed"
+#: What large models with experts are taken to be trained with: an assumption, as the recipes that
+#: are published for them (Megatron Bridge, NeMo, MLPerf Training) run on its core.
+_DIVIDES_EXPERTS = "megatron-lm"
+#: The ZeRO stage that gathers all weights for each micro-batch.
+_GATHERS_WEIGHTS = 3
 _Found = TypeVar("_Found")
 _Fit: TypeAlias = Callable[
     [
@@ -49,7 +56,39 @@ def resolve_training(
     if request.training.framework is not None:
         return _made_to_fit(request, snapshot, problems)
     usual = _by_usual_framework(request, snapshot)
-    return usual or _made_to_fit(_named(request, FALLBACK_ENGINE), snapshot, problems)
+    if usual is not None:
+        return usual
+    found = _made_to_fit(_named(request, FALLBACK_ENGINE), snapshot, problems)
+    return _with_experts_divided(found, request, snapshot) or found
+
+
+def _with_experts_divided(
+    copies: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot
+) -> ResolvedTraining | None:
+    """A run of a model with experts in a framework that divides them, if copies are too large.
+
+    Copies of the whole model on each accelerator gather all experts for the few that a token
+    uses. None where they fit without that, or nothing else runs or fits.
+    """
+    settings = copies.setup.settings
+    gathers = settings.zero_stage == _GATHERS_WEIGHTS or not fits(copies)
+    routes = copies.setup.deployment.architecture.routes
+    if not (routes and gathers) or request.parallelism is not None or settings.method != "full":
+        return None
+    try:
+        found = _made_to_fit(_named(request, _DIVIDES_EXPERTS), snapshot, Problems())
+    except Rejected:
+        return None
+    if not fits(found):
+        return None
+    name = snapshot.engines[_DIVIDES_EXPERTS].value.name
+    assumed = EstimateWarning(
+        FRAMEWORK_ASSUMED,
+        f"the request names no framework: {name} is estimated, as copies of all experts do not fit "
+        "on each accelerator and it divides them",
+        about="training.framework",
+    )
+    return replace(found, warnings=(assumed, *found.warnings))
 
 
 def _by_usual_framework(
@@ -69,7 +108,7 @@ def _by_usual_framework(
         return None
     name = snapshot.engines[found.setup.settings.framework].value.name
     assumed = EstimateWarning(
-        "framework_assumed",
+        FRAMEWORK_ASSUMED,
         f"the request names no framework: {name} is estimated, which most people train with on "
         f"{accelerator.value.name}",
         about="training.framework",

@@ -95,6 +95,19 @@ def test_layers_are_divided_where_micro_batches_fill_a_pipeline(ask):
     assert 1 < degrees(filled)["pipeline"] <= 64
 
 
+def test_experts_that_no_accelerator_holds_are_divided_where_no_framework_is_named(ask):
+    model = {"model": "deepseek-ai/DeepSeek-V3", "accelerator": H100}
+    bare = ask(model, 512)
+    assert bare["deployment"]["training"]["framework"] == "megatron-lm"
+    assert "framework_assumed" in codes(bare)
+    assert degrees(bare)["expert"] > 1
+    named = ask(model, 512, framework="megatron-lm")
+    assert bare["latency"]["step_s"] == named["latency"]["step_s"]
+    # A dense model is as often sharded, and adapters train beside a base that is.
+    assert "framework_assumed" not in codes(ask(LARGE, 512))
+    assert "framework_assumed" not in codes(ask(model, 512, method="qlora"))
+
+
 def test_other_frameworks_and_stated_layouts_keep_whole_copies(ask):
     assert degrees(ask(LARGE, 64, framework="torchtitan")) == {"data": 64}
     assert degrees(ask(LARGE, 64, {"data": 64}, framework="megatron-lm")) == {"data": 64}
