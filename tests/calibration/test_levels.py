@@ -72,5 +72,6 @@ def test_what_is_usual_of_a_generation_without_rows_is_written_as_assumed() -> N
 
 
 def test_what_is_usual_of_hardware_without_rows_is_written_as_assumed() -> None:
-    found = _figures("hardware", _RATE, 10.0)
-    assert found["hardware/red-2"] == (pytest.approx(40.0, rel=0.01), False)
+    value, fitted = _figures("hardware", _RATE, 10.0)["hardware/red-2"]
+    assert value == pytest.approx(40.0, rel=0.01)
+    assert not fitted
