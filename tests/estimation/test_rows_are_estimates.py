@@ -307,6 +307,8 @@ def run_request(search, rows, row, question):
                 "micro_batch_size": int(rows.micro_batch_size[row]),
                 "gradient_accumulation_steps": int(rows.gradient_accumulation_steps[row]),
                 "activation_checkpointing": chosen.activation_checkpointing,
+                "pipeline_schedule": chosen.pipeline_schedule,
+                "virtual_stages": chosen.virtual_stages,
                 "zero_stage": chosen.zero_stage,
                 "offload": {"optimizer": chosen.offload.optimizer},
                 "tokens": run["tokens"],
