@@ -118,7 +118,8 @@ def _keys_of(kind: str, key: str, engines: Mapping[str, Keys]) -> Keys | None:
     if kind == "generation" and generation_of_release(key) is not None:
         engine = engines.get(engine_of_release(key))
         return None if engine is None else {**engine, kind: key}
-    if kind not in ("vendor", "family"):
+    # Keys of pairs, such as a class on a family, have a kind of their own.
+    if kind not in ("vendor", "family") or "/" in key:
         return None
     # Ids of hardware families begin with those who make it.
     of_family = "-" in key

@@ -108,8 +108,9 @@ _ATTENTION_RATIO = dict.fromkeys(
 #: An exponential for each score takes as long as the products of so many features: a quarter of the
 #: operations on halves that matrix units do meanwhile, of which 128 on an A100, 267 on an H100 and
 #: 513 on a B200 (16 exponentials a clock and multiprocessor; Zadouri et al., FlashAttention-4,
-#: 2026), and an eighth before Hopper, whose narrow heads lose less. Heads of 64 reach 0.85 of what heads of 128 do on an A100 and 0.75 on an H100 (Dao,
-#: FlashAttention-2, 2023, figures 4 to 6; Shah et al., FlashAttention-3, 2024, figures 5 and 6).
+#: 2026), and an eighth before Hopper, whose narrow heads lose less: heads of 64 reach 0.85 of what
+#: heads of 128 do on an A100 and 0.75 on an H100 (Dao, FlashAttention-2, 2023, figures 4 to 6; Shah
+#: et al., FlashAttention-3, 2024, figures 5 and 6).
 _SCORE_FEATURES = {
     "nvidia-ampere": 16.0,
     "nvidia-hopper": 64.0,

@@ -25,7 +25,7 @@ from service.estimation.levels import (
 _PART = "speed/hardware"
 _KINDS = ("vendor", "family")
 _LEVELS = (Level("vendor", 0.1), Level("family", 0.1))
-_USUAL = {"red-2": 0.3, "blue": 0.8}
+_USUAL = {"red-2": 0.3, "blue": 0.8, "quick-like/red-2": 0.4}
 _RATIO = Term("memory_ratio", 0.5, 0.1, 0.9, 0.3, _LEVELS, usual_of=_USUAL)
 _OTHER = Term("overlap_ratio", 0.5, 0.1, 0.9, 0.3, _LEVELS)
 #: Engines without rows take the figures of those that they are like.
@@ -66,6 +66,10 @@ def test_what_is_usual_of_hardware_that_nobody_measured_is_written(entries):
     assert set(usual.figures) == {"memory_ratio"}
     assert (usual.source, usual.fitted) == (ASSUMPTION, False)
     assert entries[f"{_PART}/blue"].applies_to == {"part": _PART, "vendor": "blue"}
+
+
+def test_what_is_usual_of_a_class_on_a_family_is_none_of_the_family(entries):
+    assert f"{_PART}/quick-like/red-2" not in entries
 
 
 def test_what_is_usual_of_engines_is_none_of_their_levels(entries):
