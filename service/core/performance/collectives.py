@@ -143,8 +143,7 @@ def rate_among(ranks: Number, accelerator: Accelerator) -> Number:
 
     References
     ----------
-    AMD, Instinct MI300X platform, 2023 (a full mesh of seven links); Intel, Gaudi network
-    configuration, 2025 (three ports to each of seven others)
+    AMD, Instinct MI300X platform, 2023 (a full mesh of seven links)
     """
     pair = accelerator.scale_up_pair_bandwidth_bytes_per_s
     whole = accelerator.scale_up.bandwidth_bytes_per_s

@@ -36,7 +36,7 @@ async def test_a_new_engine_is_one_file(tmp_path):
                     "/v1/estimates/inference",
                     json=MAIN | {"serving": serving, "include": ["deployment"]},
                 )
-                for serving in ({"engine": "Acme"}, {"engine": "vllm", "engine_version": "v1"})
+                for serving in ({"engine": "Acme"}, {"engine": "vllm", "engine_version": "0.14"})
             ]
             trained = await client.post(
                 "/v1/memory/training",
@@ -54,8 +54,10 @@ async def test_a_new_engine_is_one_file(tmp_path):
     # What vLLM's generations do otherwise than vLLM is not taken for Acme's.
     acme_bytes, vllm_bytes = (one["memory"]["total_bytes"]["value"] for one in (acme, vllm))
     assert acme_bytes == pytest.approx(vllm_bytes, rel=0.01)
-    assert acme["latency"]["tpot_s"]["value"] == vllm["latency"]["tpot_s"]["value"]
-    assert acme["latency"]["tpot_s"]["high"] > vllm["latency"]["tpot_s"]["high"]
+    # Its own generations have constants of their own, which are not taken either.
+    tpot_s, of_vllm_s = (one["latency"]["tpot_s"] for one in (acme, vllm))
+    assert tpot_s["value"] == pytest.approx(of_vllm_s["value"], rel=0.05)
+    assert tpot_s["high"] > of_vllm_s["high"]
     assert any("those of vLLM are used" in one["message"] for one in acme["warnings"])
     assert trained.json()["deployment"]["training"]["framework"] == "acme-serve"
     assert [one["id"] for one in listed.json()["items"]] == ["acme-serve"]

@@ -178,8 +178,8 @@ async def test_training_plans_end_where_everything_fits(client):
     assert "8-bit-optimizer" in narrow
     assert plans["more-accelerators"]["accelerator_count"] == 2
     alone = {step["technique"]: step for step in body["would_help"]}
-    # No more is computed again than lowers the peak: here every other product, not whole layers.
-    assert 1.05 < alone["activation-checkpointing"]["time_ratio"] < 1.4
+    # No more is computed again than lowers the peak: here norms and activations, not whole layers.
+    assert 1.0 < alone["activation-checkpointing"]["time_ratio"] < 1.1
     assert alone["optimizer-offload"]["host_bytes"] == 12 * body["trained_parameters"]
 
 

@@ -14,7 +14,6 @@ from starlette.datastructures import QueryParams
 from service.api.http.queries import query_request
 from service.portal.questions import PageRequest
 from service.portal.sharing import estimate_report, share_page
-from service.portal.training_questions import TrainingPageRequest
 from service.reports.document import Table, Text
 
 LOAD = "input_tokens=2048&output_tokens=256&concurrency=32"
@@ -199,9 +198,7 @@ async def test_more_requests_than_can_be_answered_are_told_in_every_door(client)
 )
 async def test_a_run_has_one_answer_however_little_is_said(query, decided, client):
     asked = f"model=llama-3.1-8b&accelerator=nvidia-h100-sxm-80gb&region=SE{query}"
-    request = query_request(QueryParams(asked), TrainingPageRequest)
-    data = "" if request.layout is None else f"&data={request.layout.data}"
-    api = (await client.get(f"/v1/estimates/training?{asked}{data}")).json()
+    api = (await client.get(f"/v1/estimates/training?{asked}")).json()
     table = await client.get(f"/training.csv?{asked}")
     rows = {
         row["figure"]: row["value"]

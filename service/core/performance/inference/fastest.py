@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.core.deployment import Deployment
-from service.core.elementwise import Number, is_nothing, maximum, minimum
+from service.core.elementwise import Number, maximum, minimum, where
 from service.core.interval import Interval
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState
@@ -36,10 +36,11 @@ def fastest_tpot_s(
     ----------
     Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785.
     """
-    if deployment.architecture.routes or not is_nothing(calibration.outside_ratio):
+    if deployment.architecture.routes:
         return 0.0
     step = state.decode
     peak_s = step.memory_bytes / deployment.accelerator.memory_bandwidth_bytes_per_s
     # Several tokens of one step share what it reads; prompts of others only add to it.
     spent_s = minimum(step.total_s, state.tpot_s)
-    return _SURE_RATIO * minimum(peak_s / step.total_s, 1.0) * spent_s
+    known_s = _SURE_RATIO * minimum(peak_s / step.total_s, 1.0) * spent_s
+    return where(calibration.outside_ratio == 0.0, known_s, 0.0)
