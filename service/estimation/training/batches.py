@@ -267,8 +267,8 @@ def steps_warning(steps: int) -> EstimateWarning:
     """What to say of a number of micro-batches that nobody told."""
     return EstimateWarning(
         "micro_batches_assumed",
-        f"the request gives neither the global batch nor gradient_accumulation_steps: {steps} "
-        "micro-batches a step are assumed, as people usually take in such a layout",
+        "the request says neither how large the batch of all ranks is nor how many micro-batches a "
+        f"step has: {steps} are assumed, as people usually take in such a layout",
         about="training.gradient_accumulation_steps",
     )
 
