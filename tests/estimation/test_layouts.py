@@ -68,7 +68,7 @@ def test_replicas_come_before_wide_groups_and_stages_beyond_fast_links(
 
 @pytest.mark.parametrize(
     ("count", "expected"),
-    [(3, {"tensor": 2}), (5, {"tensor": 4}), (7, {"tensor": 2, "data": 3})],
+    [(3, {"tensor": 2}), (5, {"tensor": 2, "data": 2}), (7, {"tensor": 2, "data": 3})],
 )
 def test_three_five_and_seven_accelerators_leave_as_few_over_as_possible(
     packaged_snapshot, count, expected

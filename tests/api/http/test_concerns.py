@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 #: A card of which neither speed nor power is published with its usual engine.
-CARD = {"model": "llama-3.1-8b", "accelerator": "nvidia-rtx-4090-24gb", "region": "SE"}
+CARD = {"model": "llama-3.1-8b", "accelerator": "intel-arc-pro-b60-24gb", "region": "SE"}
 OF_SPEED, OF_POWER = "efficiency_not_measured", "power_not_measured"
 
 
