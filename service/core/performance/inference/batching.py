@@ -60,7 +60,7 @@ def closed_loop(
     running_sequences: Number,
     prefill: StepTime | None = None,
     *,
-    dissolved: bool = False,
+    alike: SteadyState | None = None,
 ) -> SteadyState:
     """Latencies and rate of a replica that always has the same number of requests in flight.
 
@@ -72,8 +72,9 @@ def closed_loop(
         Requests in flight [-].
     prefill
         Step of a prompt's chunk alone, if it is known already.
-    dissolved
-        Whether answers differ in length by so many steps that no groups last.
+    alike
+        The state of requests that are alike, where the answers of these differ in length by so many
+        steps that no groups last: a prompt adds to steps what it does there.
 
     Returns
     -------
@@ -93,12 +94,13 @@ def closed_loop(
     sequences = running_sequences / stages
     # Fewer sequences than stages do not meet at all.
     meeting = maximum(sequences, 1.0)
-    together, apart = companions(replica, meeting, dissolved=dissolved)
+    together, apart = companions(replica, meeting, dissolved=alike is not None)
     # Who comes when other groups run meets a step under way; prompts that are apart begin as soon
     # as a place is free, which is when a step ends.
     busy = minimum(meeting / together - 1.0, 1.0) * (1.0 - replica.prompts_apart)
     prompts = minimum(sequences / (replica.held_steps + 0.5 * busy), replica.prompts_by_budget)
-    mix = replica.mix(prompts, sequences, prefill, together)
+    known = None if alike is None else alike.mix
+    mix = replica.mix(prompts, sequences, prefill, together) if known is None else known
     base_s, taken_s = mix.base_s, mix.taken_s
     own_s = own_prompts_s(replica, mix, prefill, busy, together)
     # A request meets the prompts of others, not those that are computed with its own.

@@ -103,23 +103,28 @@ def closed_load(
     Little, 1961, https://doi.org/10.1287/opre.9.3.383.
     """
     told = in_batches or not is_nothing(replica.requests.output_spread.square_ratio - 1.0)
-    return ClosedLoad(
-        **_of_state(replica, slots, requests, prefill, dissolved=False),
-        compute_differing=None if told else partial(_differing, replica, slots, requests, prefill),
-    )
+    alike = _of_state(replica, slots, requests, prefill)
+    differing = partial(_differing, replica, slots, requests, prefill, alike["state"])
+    return ClosedLoad(**alike, compute_differing=None if told else differing)
 
 
-def _differing(replica: Replica, slots: Number, requests: Number, prefill: StepTime) -> TimedLoad:
+def _differing(
+    replica: Replica, slots: Number, requests: Number, prefill: StepTime, alike: SteadyState
+) -> TimedLoad:
     """The load should answers differ in length."""
-    return TimedLoad(**_of_state(replica, slots, requests, prefill, dissolved=True))
+    return TimedLoad(**_of_state(replica, slots, requests, prefill, alike))
 
 
 def _of_state(
-    replica: Replica, slots: Number, requests: Number, prefill: StepTime, *, dissolved: bool
+    replica: Replica,
+    slots: Number,
+    requests: Number,
+    prefill: StepTime,
+    alike: SteadyState | None = None,
 ) -> dict[str, Any]:
-    """What is known of a load of which groups last, or are ``dissolved``."""
+    """What is known of a load of which groups last, or come apart where ``alike`` is its state."""
     running = maximum(minimum(requests, slots), 1.0)
-    state = closed_loop(replica, running, prefill, dissolved=dissolved)
+    state = closed_loop(replica, running, prefill, alike=alike)
     # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
     waiting = maximum(requests - running, 0.0)
     wait_s = waiting / state.requests_per_s
