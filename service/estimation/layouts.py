@@ -44,20 +44,25 @@ def resolve_parallelism(
 
     Returns None after noting, with numbers that would work, what is impossible.
     """
-    asked = completed(asked, accelerator_count)
+    told, asked = asked, completed(asked, accelerator_count)
     parallelism = Parallelism(**{name: getattr(asked, name) for name in _DEGREES})
     if architecture is not None and pads_heads:
         architecture = with_padded_heads(architecture, parallelism.tensor)
     if accelerator_count is not None and parallelism.accelerator_count != accelerator_count:
-        said = (
-            f"tensor {asked.tensor} × pipeline {asked.pipeline} × data {asked.data} × context "
-            f"{asked.context} use {parallelism.accelerator_count} accelerators, not "
-            f"{accelerator_count}; data counts replicas, accelerator_count counts all accelerators"
-        )
-        # Numbers of replicas help only where one of them is possible.
-        if architecture is None or _check_replica(parallelism, architecture, problems):
-            said += _working_data(parallelism.replica_accelerators, accelerator_count)
-        problems.add("/accelerator_count", said)
+        replica = parallelism.replica_accelerators
+        possible = architecture is None or _check_replica(parallelism, architecture, problems)
+        if told.data is not None:
+            said = (
+                f"tensor {asked.tensor} × pipeline {asked.pipeline} × data {asked.data} × context "
+                f"{asked.context} use {parallelism.accelerator_count} accelerators, not "
+                f"{accelerator_count}; data counts replicas, accelerator_count counts all "
+                "accelerators"
+            )
+            # Numbers of replicas help only where one of them is possible.
+            working = _working_data(replica, accelerator_count) if possible else ""
+            problems.add("/accelerator_count", f"{said}{working}")
+        elif possible:
+            problems.add("/accelerator_count", _no_multiple(replica, accelerator_count))
         return None
     if architecture is None:
         return None
@@ -71,8 +76,21 @@ def _working_data(replica: int, count: int) -> str:
     below, over = divmod(count, replica)
     if not over:
         return f"; data {below} would work"
-    near = [n * replica for n in (below, below + 1) if n]
-    return f"; replicas take {replica}, so that {' or '.join(map(str, near))} would work"
+    return f"; replicas take {replica}, so that {_multiples(replica, count)} would work"
+
+
+def _no_multiple(replica: int, count: int) -> str:
+    """What to say of accelerators that copies of so many each do not make up."""
+    return (
+        f"a copy of the model takes {replica} accelerators in this layout, and {count} is no "
+        f"multiple of that; {_multiples(replica, count)} would work"
+    )
+
+
+def _multiples(replica: int, count: int) -> str:
+    """The nearest multiples of a replica's accelerators around a count, in words."""
+    below = count // replica
+    return " or ".join(str(n * replica) for n in (below, below + 1) if n)
 
 
 def check_division(

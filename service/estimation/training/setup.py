@@ -175,7 +175,8 @@ def as_told(
     weights = request.precision.weights
     if weights is None and model is not None:
         weights = usual_weights(model.value, request.training.method, recipes)
-    asked = completed(request.parallelism or ParallelismRequest(), request.accelerator_count)
+    layout = request.parallelism or ParallelismRequest()
+    asked = completed(layout, request.accelerator_count)
     training = filled_in(
         request.training.model_copy(update={"framework": release.engine}),
         framework,
@@ -193,7 +194,7 @@ def as_told(
         architecture = model.value
         if can_predict(architecture):
             architecture = predicting(architecture, training.prediction_layers or 0)
-    parallelism = resolve_parallelism(asked, request.accelerator_count, architecture, problems)
+    parallelism = resolve_parallelism(layout, request.accelerator_count, architecture, problems)
     shared = None
     if architecture is not None and parallelism is not None:
         shared = shared_batch(training, parallelism, problems)
