@@ -55,8 +55,9 @@ class _Counted(Collector):
             if not psutil.pid_exists(worker):
                 # What it counted stays; only that it is in a state, such as busy, is forgotten.
                 mark_process_dead(worker, str(folder))  # type: ignore[no-untyped-call]
-        shared = MultiProcessCollector(None, str(folder))  # type: ignore[no-untyped-call]
-        counted: Iterable[Metric] = shared.collect()  # type: ignore[no-untyped-call]
+        counted: Iterable[Metric] = MultiProcessCollector.merge(  # type: ignore[no-untyped-call]
+            list(_begun(folder)), accumulate=True
+        )
         return counted
 
 
@@ -145,6 +146,14 @@ def _shared_folder() -> Path | None:
 def _workers_in(folder: Path) -> set[int]:
     """Process ids of all workers that ever counted; each has files named after it."""
     return {int(file.stem.rpartition("_")[2]) for file in folder.glob("*.db")}
+
+
+def _begun(folder: Path) -> Iterator[str]:
+    """Files in which workers count; one that a worker has just made is empty for a moment."""
+    for file in folder.glob("*.db"):
+        with suppress(FileNotFoundError):
+            if file.stat().st_size:
+                yield str(file)
 
 
 def _running() -> Iterator[psutil.Process]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import httpx
@@ -13,6 +14,7 @@ from pydantic import SecretStr
 
 from service import ENGINE_VERSION
 from service.api.app import create_app
+from service.api.observability.exposition import SHARED_FOLDER
 from service.core.impacts.processor_time import carbon_g, processor_energy_j
 from service.settings import Settings
 
@@ -93,3 +95,11 @@ async def test_without_a_region_carbon_is_unknown_and_not_zero(region, capfd):
 def test_a_processor_hour_at_full_load():
     assert processor_energy_j(3600.0, 3.5, 1.2) == pytest.approx(15_120.0)
     assert carbon_g(3.6e6, 400.0) == pytest.approx(400.0)
+
+
+async def test_a_worker_that_has_just_begun_to_count_is_no_fault(tmp_path, monkeypatch):
+    """Its file is made before it gets its first length."""
+    (tmp_path / f"counter_{os.getpid()}.db").touch()
+    monkeypatch.setenv(SHARED_FOLDER, str(tmp_path))
+    found = await scraped()
+    assert found["headroom_workers"].samples
