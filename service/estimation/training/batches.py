@@ -32,8 +32,8 @@ ASSUMED = "micro_batch_assumed"
 #: training in hardware_catalog/measurements, 2026.
 _STEP_TOKENS = 4_194_304
 _FEWEST_A_STAGE, _MOST_A_STAGE = 4, 16
-#: The stage that gathers all weights for each micro-batch.
-_GATHERED = 3
+#: The ZeRO stage that gathers all weights for each micro-batch.
+GATHERS_WEIGHTS = 3
 
 
 def usual_batch(
@@ -62,7 +62,7 @@ def usual_batch(
     if "micro_batch_size" in usual:
         return int(usual["micro_batch_size"])
     tokens = float(usual.get("micro_batch_tokens", _USUAL_TOKENS))
-    if asked.zero_stage == _GATHERED:
+    if asked.zero_stage == GATHERS_WEIGHTS:
         tokens *= parallelism.tensor
         if parallelism.expert == 1:
             tokens *= architecture.total_parameters / architecture.active_parameters
@@ -70,9 +70,9 @@ def usual_batch(
 
 
 def usual_steps(
-    asked: TrainingSettingsRequest, parallelism: Parallelism, framework: Engine | None
+    asked: TrainingSettingsRequest, size: int, parallelism: Parallelism, framework: Engine | None
 ) -> int:
-    """Micro-batches of a step where nobody tells them, nor the batch of all ranks.
+    """Micro-batches of so many sequences in a step where nobody tells their number, nor the batch.
 
     In a pipeline, and of all weights with frameworks that divide models, which large models are
     trained from nothing with, they are as many as make a usual number of tokens a step, within what
@@ -84,7 +84,6 @@ def usual_steps(
     accumulates = stages > 1 or (divides and asked.method == "full")
     if not accumulates or asked.optimizer_in_backward:
         return 1
-    size = asked.micro_batch_size or 1
     steps = _STEP_TOKENS / (asked.sequence_length * size * parallelism.data)
     fewest = _FEWEST_A_STAGE if stages > 1 else 1
     return min(max(round(steps / stages), fewest), _MOST_A_STAGE) * stages
@@ -107,15 +106,15 @@ def with_steps(
     told: dict[str, Any] = {
         "zero_stage": zero_stage_of(asked, recipes, ranks, parallelism.pipeline)
     }
-    steps, size = asked.gradient_accumulation_steps, asked.micro_batch_size
-    if shared is None:
-        told["gradient_accumulation_steps"] = steps or usual_steps(asked, parallelism, framework)
-    elif steps is not None:
-        told["micro_batch_size"] = size or shared // steps
-    else:
+    steps = asked.gradient_accumulation_steps
+    if steps is None:
         divided = asked.model_copy(update=told)
-        size = size or usual_batch(divided, recipes, architecture, parallelism, shared)
-        told["gradient_accumulation_steps"] = shared // size
+        size = usual_batch(divided, recipes, architecture, parallelism, shared)
+        told["gradient_accumulation_steps"] = (
+            usual_steps(asked, size, parallelism, framework) if shared is None else shared // size
+        )
+    elif shared is not None:
+        told["micro_batch_size"] = asked.micro_batch_size or shared // steps
     return asked.model_copy(update=told)
 
 

@@ -34,9 +34,10 @@ _BATCH, _SCHEDULE = "micro_batch_size", "pipeline_schedule"
 #: of Megatron-DeepSpeed, DeepSpeed and torchtitan unless told, beside those of Megatron-LM.
 _OTHER_SCHEDULE = 0.33
 _STEPS = "gradient_accumulation_steps"
-#: How many runs have so many times the micro-batches that are assumed for a pipeline, or still
-#: fewer or more [-], of the same sources.
-_OTHER_STEPS = ((0.25, 0.2), (4.0, 0.2))
+#: So many times the micro-batches that are assumed for a pipeline, or still fewer, and how many runs
+#: have them [-]: 15 % where each of eight sources of the same counts once. 8 % have four times as
+#: many or more, which would move no end of a range.
+_FEWER_STEPS, _OF_FEWER_STEPS = 0.25, 0.15
 
 
 def with_open_choices(
@@ -68,7 +69,7 @@ def with_open_choices(
         if batches:
             others[_BATCH] = batches
     if assumes_steps(asked, float(setup.settings.gradient_accumulation_steps)):
-        others[_STEPS] = [Other(_in_steps(setup, times), share) for times, share in _OTHER_STEPS]
+        others[_STEPS] = [Other(_in_steps(setup, _FEWER_STEPS), _OF_FEWER_STEPS)]
     schedules = list(_other_schedules(setup, request))
     if schedules:
         others[_SCHEDULE] = schedules

@@ -14,6 +14,7 @@ from service.core.memory.training.memory import training_memory
 from service.estimation.platforms import resolve_placed
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
+from service.estimation.training.batches import GATHERS_WEIGHTS
 from service.estimation.training.fitting import Fitted, fits, least_that_fits, untold_that_fits
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining, as_told
@@ -26,8 +27,6 @@ FRAMEWORK_ASSUMED = "framework_assumed"
 #: What large models with experts are taken to be trained with: an assumption, as the recipes that
 #: are published for them (Megatron Bridge, NeMo, MLPerf Training) run on its core.
 _DIVIDES_EXPERTS = "megatron-lm"
-#: The ZeRO stage that gathers all weights for each micro-batch.
-_GATHERS_WEIGHTS = 3
 _Found = TypeVar("_Found")
 _Fit: TypeAlias = Callable[
     [
@@ -71,7 +70,7 @@ def _with_experts_divided(
     uses. None where they fit without that, or nothing else runs or fits.
     """
     settings = copies.setup.settings
-    gathers = settings.zero_stage == _GATHERS_WEIGHTS or not fits(copies)
+    gathers = settings.zero_stage == GATHERS_WEIGHTS or not fits(copies)
     routes = copies.setup.deployment.architecture.routes
     if not (routes and gathers) or request.parallelism is not None or settings.method != "full":
         return None

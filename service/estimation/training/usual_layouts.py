@@ -18,11 +18,10 @@ from service.estimation.training.requests import TrainingSettingsRequest
 
 #: Class of frameworks that divide a model by tensors and layers.
 DIVIDES_MODELS: Final = "megatron-like"
-#: Most accelerators that share each matrix or the experts of a layer, however far fast links reach:
-#: no run that is published divides further.
-_WIDEST, _MOST_EXPERT_RANKS = 8, 64
-#: Degrees of tensor parallelism that people take: every second of the next.
-_HALVES = (1, 2, 4, 8)
+#: Degrees of tensor parallelism that people take, and the most ranks that share the experts of a
+#: layer, however far fast links reach: those of the runs in hardware_catalog/measurements, 2026, of
+#: which only Trainium's, in cores, have matrices on more.
+_TENSORS, _MOST_EXPERT_RANKS = (1, 2, 4, 8), 64
 
 
 def usual_layouts(
@@ -54,8 +53,8 @@ def usual_layouts(
         return
     degrees = framework.recipes.tried_degrees(asked.method)
     domain = min(count, accelerator.scale_up_domain_accelerators)
-    widest = min(domain, _WIDEST) if has_fast_links(accelerator) else 1
-    tensors = [n for n in tensor_degrees(architecture, widest) if n in _HALVES and count % n == 0]
+    widest = domain if has_fast_links(accelerator) else 1
+    tensors = [n for n in tensor_degrees(architecture, widest) if n in _TENSORS and count % n == 0]
     stages = [n for n in divisors(count) if n <= architecture.layer_count]
     reaches = (domain, min(count, _MOST_EXPERT_RANKS))
     experts = sorted({expert_ranks(architecture, reach) for reach in reaches}, reverse=True)

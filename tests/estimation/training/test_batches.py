@@ -316,3 +316,13 @@ def test_fine_tuning_takes_one_micro_batch_where_nothing_waits_for_more(estimate
     assert _of_a_step(tuned)[1] == 1
     trained = estimated(LARGE, parallelism={"tensor": 8, "data": 8}, count=64, **run)
     assert _of_a_step(trained)[1] > 1
+
+
+def test_a_step_without_a_pipeline_has_a_usual_number_of_tokens(estimated):
+    """Of micro-batches of any length, as long as there are not too many or too few of them."""
+    run = {"framework": "megatron-lm", "activation_checkpointing": "full"}
+    for length in (1024, 4096):
+        found = estimated(SMALL, parallelism={"data": 64}, count=64, sequence_length=length, **run)
+        size, steps = _of_a_step(found)
+        assert size * length == 8192
+        assert size * length * steps * 64 == 4_194_304

@@ -40,17 +40,13 @@ def test_the_fastest_layout_is_taken_where_copies_do_not_fit(ask):
     assert found["memory"]["fits"]
     assert 2 <= degrees(found)["tensor"] <= 8
     assert "tensor" in codes(found)["layout_assumed"]
-    for layout in (
-        {"tensor": 8},
-        {"tensor": 8, "pipeline": 2},
-        {"tensor": 4, "pipeline": 8},
-        {"pipeline": 8},
-    ):
-        other = ask(LARGE, 64, layout, **asked)
-        if other["memory"]["fits"]:
-            assert other["latency"]["step_s"]["value"] > 0.0
-            rates = [one["latency"]["tokens_per_s"]["value"] for one in (other, found)]
-            assert rates[0] <= rates[1]
+    others = [
+        ask(LARGE, 64, {"tensor": tensor, "pipeline": pipeline}, **asked)
+        for tensor, pipeline in ((8, 1), (8, 2), (4, 8), (1, 8))
+    ]
+    rates = [one["latency"]["tokens_per_s"]["value"] for one in others if one["memory"]["fits"]]
+    assert len(rates) >= 2
+    assert found["latency"]["tokens_per_s"]["value"] >= max(rates)
 
 
 def test_matrices_are_not_divided_further_than_anybody_does(ask):

@@ -235,12 +235,12 @@ class InferenceLatency:
         log_sigma = self.log_sigma["decode"]
         if self.ends is not None:
             return self.ends.tpot_s(log_sigma)
+        return self._over_lengths(self._token_s)
 
-        def of_tokens(load: ReplicaLoad) -> Interval:
-            tpot_s = from_log_sigma(load.state.tpot_s, log_sigma)
-            return no_faster(tpot_s, load.state, self.deployment, self.calibration)
-
-        return self._over_lengths(of_tokens)
+    def _token_s(self, load: ReplicaLoad) -> Interval:
+        """Time of each later token, were what is in flight known [s]."""
+        tpot_s = from_log_sigma(load.state.tpot_s, self.log_sigma["decode"])
+        return no_faster(tpot_s, load.state, self.deployment, self.calibration)
 
     @computed_once
     def tpot_s(self) -> Interval:
@@ -256,8 +256,7 @@ class InferenceLatency:
     def _whole_s(self, load: ReplicaLoad) -> Interval:
         """Time of a whole request, were what is in flight known [s]."""
         ttft_s = from_log_sigma(load.mean_ttft_s, self.log_sigma["prefill"])
-        tpot_s = from_log_sigma(load.state.tpot_s, self.log_sigma["decode"])
-        return independent_sum((ttft_s, scale(tpot_s, self.later_tokens)))
+        return independent_sum((ttft_s, scale(self._token_s(load), self.later_tokens)))
 
     def _over_lengths(self, figure: Callable[[ReplicaLoad], Interval]) -> Interval:
         """A figure over what it is should lengths differ, where nobody says whether they do."""
