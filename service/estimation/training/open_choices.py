@@ -34,9 +34,9 @@ _BATCH, _SCHEDULE = "micro_batch_size", "pipeline_schedule"
 #: of Megatron-DeepSpeed, DeepSpeed and torchtitan unless told, beside those of Megatron-LM.
 _OTHER_SCHEDULE = 0.33
 _STEPS = "gradient_accumulation_steps"
-#: So many times the micro-batches that are assumed for a pipeline, or still fewer, and how many runs
-#: have them [-]: 15 % where each of eight sources of the same counts once. 8 % have four times as
-#: many or more, which would move no end of a range.
+#: So many times the micro-batches that are assumed for a pipeline, or still fewer, and how many
+#: runs have them [-]: 15 % where each of eight sources of the same counts once. 8 % have four times
+#: as many or more, which would move no end of a range.
 _FEWER_STEPS, _OF_FEWER_STEPS = 0.25, 0.15
 
 
