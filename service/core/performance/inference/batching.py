@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.core.elementwise import Number, is_nothing, maximum, minimum, where
+from service.core.elementwise import Number, is_nothing, maximum, minimum, sqrt, where
 from service.core.lightweight import lightweight
 from service.core.performance.inference.replica import Mix, Replica, met_together
 from service.core.performance.steps import StepTime
 
-#: Passes of the fixed-point iteration; the map is a contraction, errors shrink about tenfold each.
-_PASSES = 8
+#: Steps of Newton's method; each doubles the digits that are right.
+_NEWTON_STEPS = 4
 
 
 @lightweight
@@ -111,26 +111,22 @@ def closed_loop(
     most = 1.0 / (base_s / most_prompts + taken_s)
     # Those that fit in one step do not wait for each other.
     fitting = maximum(mix.fitting_prompts, 1.0)
-    step_s, met_prompts = base_s, prompts
-    # Until its prompt is computed, the step under way left out; and that included.
-    computed_s = ttft_s = own_s
-    queued: Number = 0.0
-    rate: Number = 0.0
-    half_busy = 0.5 * busy
-    met_steps, queues = half_busy + later, not is_nothing(apart)
-    for _ in range(_PASSES):
-        # Each step ends as many requests as it takes prompts.
-        met_prompts = prompts
-        step_s = base_s + others_s * met_prompts
-        if queues:
-            # Of the prompt under way, half is left on average.
-            queued = apart * rate * maximum(ttft_s - 0.5 * own_s, 0.0) / fitting
-            computed_s = own_s + others_s * queued
-            ttft_s = computed_s + half_busy * step_s
-        rate = minimum(sequences / (computed_s + met_steps * step_s), most)
-        prompts = minimum(rate * step_s, most_prompts)
+    # Who comes alone meets half of the step under way, and those who came before.
+    half_busy, met_ratio = 0.5 * busy, apart / fitting
+    met_steps = half_busy + later
+    others_share = _others_share(
+        *(sequences * others_s, own_s, met_steps * base_s, others_s * most),
+        *(met_ratio, 0.5 * own_s, half_busy * base_s),
+    )
+    step_s = base_s / (1.0 - others_share)
     under_way_s = half_busy * step_s
-    ttft_s = computed_s + under_way_s
+    # Of the prompt under way, half is left on average.
+    met_share = met_ratio * others_share
+    queued_s = met_share * (0.5 * own_s + under_way_s) / (1.0 - met_share)
+    rate = minimum(sequences / (own_s + queued_s + met_steps * step_s), most)
+    # Each step ends as many requests as it takes prompts.
+    met_prompts = rate * step_s
+    ttft_s = own_s + queued_s + under_way_s
     # Where steps have no time for more, what is left over makes steps full, and then prompts wait.
     backlog_s = maximum(sequences / rate - later * step_s - ttft_s, 0.0)
     fullest_s = base_s + taken_s * most_prompts
@@ -153,7 +149,7 @@ def closed_loop(
         requests_per_s=rate * stages,
         ttft_parts_s={
             "own_prompt": own_s,
-            "earlier_prompts": others_s * queued,
+            "earlier_prompts": queued_s,
             "step_under_way": under_way_s,
             "backlog": waiting_s,
             **({} if is_nothing(wave_prompts) else {"wave": wave_s}),
@@ -164,9 +160,55 @@ def closed_loop(
         others_ratio=others_ratio,
         prompts_per_step=met_prompts,
         fuller_s=fuller_s,
-        queued_prompts=queued,
+        queued_prompts=met_ratio * rate * (queued_s + 0.5 * own_s + under_way_s),
         wave_prompts=wave_prompts,
     )
+
+
+def _others_share(
+    offered_s: Number,
+    own_s: Number,
+    met_s: Number,
+    most: Number,
+    met_ratio: Number,
+    half_own_s: Number,
+    half_step_s: Number,
+) -> Number:
+    """Share of the time of steps that prompts of others take [-].
+
+    With a share ``x`` a step takes ``base_s / (1 - x)``, and what comes before a request's own
+    prompt ``q = met_ratio x (half_own_s + half_step_s / (1 - x)) / (1 - met_ratio x)``. By Little's
+    law all requests in flight, whose prompts take others ``offered_s``, are as many as come while
+    one is there: ``x (own_s + q + met_s / (1 - x)) = offered_s``. The left side is convex and
+    grows, so that Newton's method from above comes down to the root; ``q`` left out, the root is
+    that of a quadratic equation, and no smaller. No share is beyond ``most``.
+
+    Parameters
+    ----------
+    offered_s, own_s, met_s
+        Time of the prompts of all in flight, of a request's own, and of the steps that it is in,
+        were there no prompts in them [s].
+    most
+        The share where steps have no time for more prompts, below one [-].
+    met_ratio
+        Share of the prompts in a queue that come before another [-].
+    half_own_s, half_step_s
+        What is left of the prompt and of the step under way, were there no prompts in it [s].
+    """
+    whole_s = own_s + met_s + offered_s
+    # The root that does not cancel; rounding may leave less than nothing below the root.
+    apart_s = sqrt(maximum(whole_s * whole_s - 4.0 * own_s * offered_s, 0.0))
+    share = minimum(2.0 * offered_s / (whole_s + apart_s), most)
+    if is_nothing(met_ratio):
+        return share
+    for _ in range(_NEWTON_STEPS):
+        steps, met = 1.0 / (1.0 - share), met_ratio * share
+        queue, waited_s = met / (1.0 - met), half_own_s + half_step_s * steps
+        excess_s = share * (own_s + queue * waited_s + met_s * steps) - offered_s
+        slope_s = own_s + met_s * steps * steps
+        slope_s = slope_s + queue * ((2.0 + queue) * waited_s + share * half_step_s * steps * steps)
+        share = minimum(maximum(share - excess_s / slope_s, 0.0), most)
+    return share
 
 
 def _wave_prompts(replica: Replica, together: Number, apart: Number, sequences: Number) -> Number:

@@ -13,6 +13,7 @@ from service.core.deployment import InferenceWorkload, Parallelism, ServingSetti
 from service.core.memory.weights import total_model_bytes
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.attended import attended
+from service.core.performance.inference.closed_load import ClosedLoad
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.replica import overlapping_stages
 from service.core.performance.release_kernels import STEPWISE_RATIO
@@ -601,8 +602,12 @@ def test_more_load_is_never_faster_for_a_user(batch, more, input_tokens, output_
 @given(batch=st.integers(1, 900), input_tokens=st.integers(1, 9000), out=st.integers(1, 900))
 def test_littles_law_holds_in_the_closed_loop(batch, input_tokens, out):
     result = latency(InferenceWorkload(input_tokens, out, batch))
-    in_flight = result.requests_per_s.value * result.e2e_s.value
-    assert in_flight == pytest.approx(batch, rel=0.03)
+    assert isinstance(result.replica, ClosedLoad)
+    differing = result.replica.differing
+    assert differing is not None
+    for load in (result.replica, differing):
+        each_s = load.mean_ttft_s + (out - 1) * load.state.tpot_s
+        assert load.requests_per_s * each_s == pytest.approx(batch, rel=1e-7)
 
 
 def test_intervals_hold_their_value_and_definitions_agree():
