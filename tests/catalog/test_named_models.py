@@ -118,6 +118,7 @@ COPIES = {
     "mosaicml/mpt-7b-chat": "mosaicml/mpt-7b",
     "neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8": "RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8",
     "CohereLabs/c4ai-command-r-plus": "CohereForAI/c4ai-command-r-plus",
+    "llama2-70b-99.9": "meta-llama/Llama-2-70b-hf",
     "zai-org/GLM-4-32B-0414": "THUDM/GLM-4-32B-0414",
 }
 #: Names of which nothing is known, or too little.

@@ -33,8 +33,9 @@ _MAKING = (
     "dwq|imatrix|i1|ud|preview|mtp|quark|ptpc|kv|amp|sym|asym|inc|auto-?round|marlin|gemm|"
     "g(?:s)?\\d+|\\d+g|4b|v\\d|vortex|gptqmodel|quantized|qat|mlx|gguf|unsloth|dynamic|hi|lm"
 )
-#: Endings that say how a model was tuned, and leave its layers as they are.
-_TUNING = "instruct|chat|it|base|hf|pt|sft|dpo|text|latest"
+#: Endings that say how a model was tuned, or what MLPerf wants of it, and leave its layers as they
+#: are.
+_TUNING = "instruct|chat|it|base|hf|pt|sft|dpo|text|latest|99(?:[.]9)?"
 _MADE = re.compile(rf"{_SEPARATOR}(?:{_MAKING})$")
 _TUNED = re.compile(rf"{_SEPARATOR}(?:{_TUNING})$")
 
