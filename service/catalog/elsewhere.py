@@ -1,7 +1,8 @@
-"""Names of machines where an accelerator is asked for: what is in them."""
+"""Names of machines, or of several accelerators, where one is asked for: what is in them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,6 +13,39 @@ from service.catalog.entries.references import (
     ReferenceIndex,
     UnknownReference,
 )
+
+_LONGEST = 200
+#: A number before or behind a name: "8x H100", "H100 x8".
+_SEVERAL = (
+    re.compile(r"(?P<number>\d{1,5})\s*[x×*]\s*(?P<name>.{3,})", re.IGNORECASE),
+    re.compile(r"(?P<name>.+?)\s*[x×*]\s*(?P<number>\d{1,5})", re.IGNORECASE),
+)
+
+
+class SeveralAccelerators(UnknownReference):
+    """A name with a number of accelerators; ``suggestions`` are those that it could mean."""
+
+    def __init__(self, reference: str, number: int, suggestions: tuple[str, ...]) -> None:
+        super().__init__("accelerators", reference, suggestions)
+        self.number = number
+
+    @property
+    def hint(self) -> str:
+        """How to ask for that many, to be put after what is wrong."""
+        return (
+            f"; name one accelerator, {' or '.join(self.suggestions)}, and give their number apart "
+            f"(accelerator_count {self.number})"
+        )
+
+
+def several_accelerators(reference: str, known: ReferenceIndex) -> SeveralAccelerators | None:
+    """The error that says how to ask for several accelerators, if a name says how many."""
+    for pattern in _SEVERAL:
+        found = pattern.fullmatch(reference.strip()[:_LONGEST])
+        named = () if found is None else known.could_be(found["name"])
+        if found is not None and named:
+            return SeveralAccelerators(reference, int(found["number"]), named[:MOST_CANDIDATES])
+    return None
 
 
 class NameOfMachine(UnknownReference):

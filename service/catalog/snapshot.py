@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
-from service.catalog.elsewhere import NameOfMachine, name_of_machine
+from service.catalog.elsewhere import name_of_machine, several_accelerators
 from service.catalog.entries.convert import (
     accelerator_from_document,
     calibration_from_document,
@@ -37,7 +37,13 @@ from service.catalog.entries.model_names import ModelIndex
 from service.catalog.entries.models import model_from_document
 from service.catalog.entries.offers import OfferTable, offers_from_document
 from service.catalog.entries.platforms import UsualPlatforms, platform_from_document, put_in
-from service.catalog.entries.references import PlaceIndex, ReferenceIndex, Renaming, renamings
+from service.catalog.entries.references import (
+    PlaceIndex,
+    ReferenceIndex,
+    Renaming,
+    UnknownReference,
+    renamings,
+)
 from service.catalog.entries.rules import rule_from_document
 from service.catalog.entries.shelf_life import year_looked_after
 from service.catalog.entries.when_asked import WhenAsked
@@ -139,10 +145,11 @@ class CatalogSnapshot:
             raise self._named_machine(collection, reference) or index.unfound(collection, reference)
         return entries[found]
 
-    def _named_machine(self, collection: str, reference: str) -> NameOfMachine | None:
-        if collection != "accelerators" or self.references[collection].could_be(reference):
+    def _named_machine(self, collection: str, reference: str) -> UnknownReference | None:
+        index = self.references[collection]
+        if collection != "accelerators" or index.could_be(reference):
             return None
-        return name_of_machine(
+        return several_accelerators(reference, index) or name_of_machine(
             reference, self.references, self.instances, self.platforms, self.accelerators
         )
 

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from service.catalog.named_models import model_named
 from service.catalog.region_groups import regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.references import HUB_PREFIX, Request
@@ -17,7 +18,7 @@ _Find = Callable[[str, CatalogSnapshot], object]
 
 
 def _model(name: str, snapshot: CatalogSnapshot) -> object:
-    return None if name.startswith(HUB_PREFIX) else snapshot.find("models", name)
+    return None if name.startswith(HUB_PREFIX) else model_named(name, snapshot)
 
 
 def _platform(name: str, snapshot: CatalogSnapshot) -> object:

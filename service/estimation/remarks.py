@@ -91,6 +91,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "micro_batch_assumed": ("training.micro_batch_size", "training"),
     "micro_batches_assumed": ("training.gradient_accumulation_steps", "training"),
     "modality_left_out": ("weights_bytes", "model"),
+    "model_taken_for": ("deployment.model", "model"),
     "never_crosses": ("crossover_day", "growth_per_year_ratio"),
     "no_expert_messages": ("expert_dispatch", "expert_overlap_ratio", "training"),
     "no_peer_to_peer": ("deployment.platform", "platform"),

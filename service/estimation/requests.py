@@ -399,8 +399,9 @@ class DeploymentRequest(CatalogRequest):
     """What runs where."""
 
     model: ModelReference = Field(examples=["meta-llama/Llama-3.1-70B"])
-    """Catalog id or alias; hf:organisation/name for a model on the Hugging Face Hub; or {'config':
-    …} with a config.json."""
+    """Catalog id or alias; the name of a quantised release or file of such a model;
+    hf:organisation/name for a model on the Hugging Face Hub; or {'config': …} with a
+    config.json."""
     precision: PrecisionRequest = PrecisionRequest()
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""

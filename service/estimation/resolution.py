@@ -14,6 +14,7 @@ from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.entry import Entry
 from service.catalog.entries.platforms import UsualPlatforms, put_in
 from service.catalog.entries.references import AmbiguousReference, UnknownReference
+from service.catalog.named_models import model_named
 from service.catalog.region_groups import one_region, regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
@@ -149,7 +150,7 @@ class Problems:
 def resolve_model(
     model: str | ModelConfig | HubModel, snapshot: CatalogSnapshot
 ) -> Entry[ModelArchitecture]:
-    """A catalog model, or the architecture that a ``config.json`` describes.
+    """A catalog model, a copy or release of one, or what a ``config.json`` describes.
 
     Raises
     ------
@@ -157,7 +158,7 @@ def resolve_model(
         If a model of the Hub comes without its configuration.
     """
     if isinstance(model, str) and not model.startswith(HUB_PREFIX):
-        return snapshot.find("models", model)
+        return model_named(model, snapshot)
     if isinstance(model, str) or not isinstance(model, ModelConfig | FetchedModel):
         raise NotFetched
     architecture = parse_config(model.config)

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from service.catalog.named_models import model_named
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.plans.requests import (
     FleetPlanRequest,
@@ -84,7 +85,7 @@ class PlanQuestion(ModelQuestion):
             for name, collection in (("accelerator", "accelerators"), ("region", "regions"))
         }
         if self.hub is None and self.config is None:
-            found["model"] = snapshot.find("models", str(self.model)).id
+            found["model"] = model_named(str(self.model), snapshot).id
         return self.model_copy(update=found)
 
 

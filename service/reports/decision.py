@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from service.catalog.entries.references import UnknownReference
+from service.catalog.named_models import model_named
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.formatting import duration
 from service.estimation.recommendations.limits import CONDITIONS, Limit, bounds_told
@@ -302,7 +303,7 @@ def model_names(models: Sequence[ModelReference], snapshot: CatalogSnapshot) -> 
 def _catalog_name(model: str, snapshot: CatalogSnapshot) -> str:
     """A model of the catalog by its name, whatever it was asked by."""
     try:
-        return snapshot.find("models", model).id
+        return model_named(model, snapshot).id
     except UnknownReference:
         return model
 

@@ -68,6 +68,7 @@ from service.catalog.entries.references import AmbiguousReference, UnknownRefere
         ("AGX Orin 64", "nvidia-jetson-agx-orin-64gb"),
         ("MacBook Pro M4 Max 64GB", "apple-m4-max-64gb"),
         ("Mac Studio M3 Ultra 256 GB", "apple-m3-ultra-256gb"),
+        ("Apple M3 Ultra (80-core GPU, 512GB)", "apple-m3-ultra-512gb"),
         ("M4Pro 64GB", "apple-m4-pro-64gb"),
         ("Intel(R) Xeon(R) Platinum 8480+", "intel-xeon-platinum-8480plus"),
         ("AMD EPYC 9654 96-Core Processor", "amd-epyc-9654"),
@@ -110,6 +111,55 @@ def test_what_another_maker_makes_is_not_meant(packaged_snapshot, name):
     with pytest.raises(UnknownReference) as refused:
         packaged_snapshot.find("accelerators", name)
     assert refused.value.suggestions
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("iPhone 16 Pro", "iPhone 15 Pro Max", "Pixel 9 Pro", "Galaxy S24 Ultra", "PlayStation 5"),
+        *("A17 Pro", "Tesla Model 3", "my laptop", "Dimensity 9300", "MTT S4000", "toaster"),
+    ],
+)
+def test_what_is_like_no_entry_gets_no_suggestion(packaged_snapshot, name):
+    """A phone is no graphics card because both are called Pro."""
+    with pytest.raises(UnknownReference) as refused:
+        packaged_snapshot.find("accelerators", name)
+    assert refused.value.suggestions == ()
+    assert "send an object with its figures" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "meant"),
+    [
+        ("8xH100", 8, "nvidia-h100-sxm-80gb"),
+        ("8x H100", 8, "nvidia-h100-sxm-80gb"),
+        ("H100 x8", 8, "nvidia-h100-sxm-80gb"),
+        ("2 × RTX 3090", 2, "nvidia-rtx-3090-24gb"),
+        ("4090 x2", 2, "nvidia-rtx-4090-24gb"),
+        ("4x A100", 4, "nvidia-a100-sxm-80gb"),
+    ],
+)
+def test_several_are_asked_for_by_one_and_their_number(packaged_snapshot, name, number, meant):
+    with pytest.raises(UnknownReference) as refused:
+        packaged_snapshot.find("accelerators", name)
+    assert meant in refused.value.suggestions
+    assert f"accelerator_count {number}" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("Ascend 910B", "huawei-ascend-910b1-64gb"),
+        ("Xeon Platinum 8380", "intel-xeon-platinum-8480plus"),
+        ("Jetson Nano", "nvidia-jetson-orin-nano-8gb"),
+        ("trainum2", "aws-trainium2"),
+        ("RTX 4090 48GB", "nvidia-rtx-4090-24gb"),
+    ],
+)
+def test_a_series_or_a_word_much_alike_is_suggested(packaged_snapshot, name, suggested):
+    with pytest.raises(UnknownReference) as refused:
+        packaged_snapshot.find("accelerators", name)
+    assert suggested in refused.value.suggestions
 
 
 def test_every_entry_is_found_by_the_name_it_has(packaged_snapshot):

@@ -10,11 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from service.catalog.entries.references import MOST_SUGGESTIONS, ReferenceIndex
+from service.catalog.entries.references import (
+    MOST_SUGGESTIONS,
+    ReferenceIndex,
+    UnknownReference,
+    loosened,
+)
 
 _ASIDE = re.compile(
-    r"\([^()]*\)|^\s*gpu\s+\d+\s*:|\b\d+[ -]?cores?\b|@\s*[\d.]+\s*ghz|\b\d+\s*w\b|[®™©]|"
+    r"\((?![^()]*\d\s*gi?b\b)[^()]*\)|^\s*gpu\s+\d+\s*:|\b\d+[ -]?cores?\b|"
+    r"@\s*[\d.]+\s*ghz|\b\d+\s*w\b|[®™©]|"
     r"\bmac[ -]?book(?:[ -](?:pro|air))?\b|\bmac[ -](?:studio|mini|pro)\b|\bimac\b"
 )
 #: A size of memory that leaves out its unit: "A100 80", "M3 Ultra 512".
@@ -55,6 +62,25 @@ _LONGEST_NAME = 200
 _VARIANTS = frozenset(
     {"ti", "super", "xt", "xtx", "gre", "d", "pro", "max", "ultra", "laptop", "ada", "sff", "plus"}
 )
+#: Words that many products of many makers have.
+_SAYS_LITTLE = _VARIANTS | {
+    "core",
+    "mobile",
+    "server",
+    "workstation",
+    "edition",
+    "ai",
+    "gen",
+    "series",
+}
+#: Letters of the name of a series, digits of a number that tells products apart, letters of a word
+#: that can be misspelt, how alike it then is, and letters that it may have more at its end.
+_LEAST_SERIES, _LEAST_NUMBER, _LEAST_MISSPELT, _LEAST_ALIKE, _MOST_MORE = 3, 3, 6, 82.0, 2
+#: A version, or a number of them, which many products have.
+_VERSION = re.compile(r"[vx]\d")
+#: What a word of a product has with what was typed: itself, with a number; a word that is longer or
+#: shorter by its end, or misspelt; the name of a series, such as Jetson; nothing.
+_SAME_NUMBER, _MUCH_ALIKE, _OF_SERIES, _NO_KIN = range(4)
 #: How much a word with a number says of a product; any other says one.
 _TELLING = 3
 
@@ -117,6 +143,15 @@ def _parted(word: str) -> tuple[str, ...]:
     return (first, *(each for part in rest for each in _parted(part)))
 
 
+class UnlistedDevice(UnknownReference):
+    """An accelerator that no entry is like."""
+
+    @property
+    def hint(self) -> str:
+        """What to send in place of a name, to be put after what is wrong."""
+        return "; for an accelerator that is not listed, send an object with its figures"
+
+
 class DeviceIndex(ReferenceIndex):
     """Ids, aliases and names of accelerators.
 
@@ -162,22 +197,60 @@ class DeviceIndex(ReferenceIndex):
             return found
         return self.candidates(f"{reference.rstrip()}gb")
 
+    def unfound(self, collection: str, reference: str) -> UnknownReference:
+        """The error that says why an accelerator was not found."""
+        found = super().unfound(collection, reference)
+        return found if found.suggestions else UnlistedDevice(collection, reference, ())
+
     def suggestions(self, reference: str) -> tuple[str, ...]:
-        """Ids of entries that share a word with a number, then those with similar names."""
+        """Ids of entries that share a word with a number, else one much like it, else a series.
+
+        None where nothing is shared that tells products apart: a phone is no graphics card because
+        both are called Pro.
+        """
         from rapidfuzz import fuzz
 
-        product = device_name(reference).product
-        shared: dict[str, int] = {}
+        typed = device_name(reference).product
+        alike: dict[str, tuple[int, int]] = {}
         for words, ids in self._of_product.items():
-            for entry_id in ids:
-                shared[entry_id] = max(shared.get(entry_id, 0), _likeness(words & product))
-        typed = reference[:_LONGEST_NAME].casefold()
+            kinds = [_kinship(one, typed) for one in words]
+            kind = min(kinds, default=_NO_KIN)
+            if kinds.count(_OF_SERIES) > 1:
+                kind = min(kind, _MUCH_ALIKE)  # "Quadro RTX" is more than either.
+            if kind < _NO_KIN:
+                for entry_id in ids:
+                    shared = (kind, -_likeness(words & typed))
+                    alike[entry_id] = min(shared, alike.get(entry_id, shared))
+        # One alone may be what shares a number by chance: the series that was named comes after it.
+        near = sum(kind <= _MUCH_ALIKE for kind, _ in alike.values())
+        nearest = _MUCH_ALIKE if near > 1 else _OF_SERIES
+        folded = reference[:_LONGEST_NAME].casefold()
         likely = sorted(
-            (entry_id for entry_id, likeness in shared.items() if likeness >= _TELLING),
-            key=lambda entry_id: (-shared[entry_id], -fuzz.ratio(typed, entry_id), entry_id),
+            (entry_id for entry_id, (kind, _) in alike.items() if kind <= nearest),
+            key=lambda entry_id: (alike[entry_id], -fuzz.ratio(folded, entry_id), entry_id),
         )
-        similar = super().suggestions(reference)
-        return tuple(dict.fromkeys((*likely[:MOST_SUGGESTIONS], *similar)))[:MOST_SUGGESTIONS]
+        return tuple(likely[:MOST_SUGGESTIONS]) or self._written_together(reference)
+
+    def _written_together(self, reference: str) -> tuple[str, ...]:
+        """Ids of entries with a name that is much like what was typed without spaces: h100sxm80."""
+        from rapidfuzz import fuzz
+
+        typed = loosened(reference[:_LONGEST_NAME])
+        alike = {
+            entry_id: max(fuzz.ratio(typed, one) for one in names)
+            for entry_id, names in self._loosened.items()
+        }
+        near = [entry_id for entry_id, ratio in alike.items() if ratio >= _LEAST_ALIKE]
+        near.sort(key=lambda entry_id: (-alike[entry_id], entry_id))
+        return tuple(near[:MOST_SUGGESTIONS]) if len(typed) >= _LEAST_MISSPELT else ()
+
+    @cached_property
+    def _loosened(self) -> Mapping[str, frozenset[str]]:
+        """Names of each entry without spaces and hyphens."""
+        found: dict[str, set[str]] = {}
+        for name, entry_id in self._exact.items():
+            found.setdefault(entry_id, set()).add(loosened(name))
+        return {entry_id: frozenset(names) for entry_id, names in found.items()}
 
     def _by_device(self, device: DeviceName) -> tuple[str, ...]:
         if not device.product:
@@ -219,6 +292,30 @@ class DeviceIndex(ReferenceIndex):
         if len(found) == 1 and any((words - product) & _VARIANTS for words in found.values()):
             return set()
         return set(found)
+
+
+def _kinship(word: str, typed: frozenset[str]) -> int:
+    """How a product's word is found among those that were typed: of the kinds above."""
+    if word not in typed:
+        return _MUCH_ALIKE if any(_much_alike(word, one) for one in typed) else _NO_KIN
+    if not any(map(str.isdigit, word)):
+        tells = len(word) >= _LEAST_SERIES and word not in _SAYS_LITTLE
+        return _OF_SERIES if tells else _NO_KIN
+    tells = len(word) >= _LEAST_NUMBER if word.isdigit() else not _VERSION.fullmatch(word)
+    return _SAME_NUMBER if tells else _NO_KIN
+
+
+def _much_alike(word: str, typed: str) -> bool:
+    """Whether a word is another with up to two letters more at its end, or a long one misspelt."""
+    from rapidfuzz import fuzz
+
+    short, long = sorted((word, typed), key=len)
+    if len(short) < _LEAST_NUMBER or short in _SAYS_LITTLE or long in _SAYS_LITTLE:
+        return False
+    more = long.removeprefix(short)
+    if not short.isdigit() and long.startswith(short) and len(more) <= _MOST_MORE:
+        return not (short[-1].isdigit() and more[:1].isdigit())
+    return len(short) >= _LEAST_MISSPELT and fuzz.ratio(short, long) >= _LEAST_ALIKE
 
 
 def _likeness(shared: frozenset[str]) -> int:

@@ -13,6 +13,8 @@ from functools import cached_property
 from service.catalog.entries.references import MOST_CANDIDATES, ReferenceIndex
 
 _WORD = re.compile(r"[a-z0-9]+")
+#: How many, written together with what: "8xh100".
+_NUMBER_OF = re.compile(r"\b(\d+x)(?=[a-z]+\d)")
 #: A size that names its series by the letters around its number: ND96isr is an ND and an NDisr.
 _SIZED = re.compile(r"([a-z]+)\d+([a-z]+)")
 _LONGEST_NAME = 200
@@ -37,7 +39,8 @@ class InstanceIndex(ReferenceIndex):
         return self.candidates(reference) or self._with_words(reference)
 
     def _with_words(self, reference: str) -> tuple[str, ...]:
-        typed = frozenset(_WORD.findall(reference[:_LONGEST_NAME].casefold()))
+        written = _NUMBER_OF.sub(r"\1 ", reference[:_LONGEST_NAME].casefold())
+        typed = frozenset(_WORD.findall(written))
         if not any(map(str.isdigit, "".join(typed))):
             return ()
         found = sorted(id_ for id_, words in self._words.items() if typed <= words)

@@ -13,8 +13,8 @@ from service.catalog.entries.references import (
     UnknownReference,
     loosened,
 )
+from service.catalog.entries.release_names import readings
 from service.core.architecture.config.families.refused import reason_for
-from service.core.number_formats import NUMBER_FORMATS
 
 #: Numbers with what belongs to them ("70b", "v3.1", "3.2"), and runs of letters.
 _WORD = re.compile(r"[0-9]+(?:\.[0-9]+)?[bm](?![a-z0-9])|[0-9]+(?:\.[0-9]+)?|[a-z]+")
@@ -25,30 +25,6 @@ _GENERIC = re.compile(
     r"a[0-9]+(?:\.[0-9]+)?b|[0-9]{4}|[0-9]{2}-[0-9]{4}|v[0-9]+(?:\.[0-9]+)?"
 )
 _GENERIC_WORDS = frozenset({"instruct", "chat", "it", "base", "pt", "hf", "latest", "gguf"})
-#: How files and registries call formats, by the catalog's name of each.
-_FORMATS: Mapping[str, str] = {
-    **{
-        format_id: format_id.removeprefix("gguf-").replace("_", "[-_]?")
-        for format_id in NUMBER_FORMATS
-        if format_id.startswith("gguf-")
-    },
-    **{
-        id_: "{0}[-_]{1}|{1}(?:[-_]h[68])?[-_]{0}".format(*map(re.escape, id_.split("-")))
-        for id_ in NUMBER_FORMATS
-        if id_.startswith("exl")
-    },
-    **{id_: id_.replace("-", "[-_]?") for id_ in NUMBER_FORMATS if id_.startswith("mlx-")},
-    "awq-int4": "awq(?:[-_]?(?:int4|4bit))?",
-    "gptq-int4": "gptq(?:[-_]?(?:int4|4bit))?",
-    "bnb-nf4": "(?:unsloth-)?bnb[-_]4bit",
-    "int4": "4bit|int4|w4a16|quantized[.]w4a16",
-    "int8": "8bit|int8|w8a8|quantized[.]w8a8|w8a16",
-    "nvfp4": "nvfp4|fp4",
-    "fp8": "fp8(?:[-_](?:dynamic|block))?",
-    "mxfp4": "mxfp4",
-    "bf16": "bf16|bfloat16",
-    "fp16": "fp16|f16",
-}
 #: Models whose weights are not published, by how their names begin, with who offers them.
 _CLOSED: Mapping[str, str] = {
     **dict.fromkeys(("gpt-3.5", "gpt-4", "gpt-5", "chatgpt", "o1", "o3", "o4-mini"), "OpenAI"),
@@ -162,14 +138,12 @@ class ModelIndex(ReferenceIndex):
         for begun, why in _known_reasons():
             if _begins(name.replace(" ", "-"), begun):
                 return NotOffered(reference, f"{begun!r} {why}")
-        if reference.casefold().startswith("mlx-community/"):
-            # All that they name by a width is in MLX's own format.
-            name = re.sub(r"-(?=[2-8]bit$)", "-mlx-", name)
         slips = self.slips(reference)
-        for plain, format_id in () if slips else _without_format(name):
-            found = self.find(plain)
-            if found is not None:
-                why = f"did you mean {found} with weights in {format_id}?"
+        for reading in () if slips else readings(reference):
+            found = None if reading.stored is None else self.find(reading.plain)
+            if found is not None and reading.stored is not None:
+                example = "" if reading.stored.is_told else ", for example"
+                why = f"did you mean {found} with weights in {reading.stored.weights}{example}?"
                 return NotOffered(reference, why, (found,))
         near = tuple(dict.fromkeys((*slips, *self.suggestions(reference))))[:MOST_SUGGESTIONS]
         if near:
@@ -246,17 +220,6 @@ def _rest_is_generic(name: str, typed: str) -> bool:
     if name[end : end + 1] not in ("", "-", "_", " ", ":"):
         return False
     return all(_GENERIC.fullmatch(word) for word in re.split("[-_ :]", name[end:]) if word)
-
-
-def _without_format(name: str) -> Iterator[tuple[str, str]]:
-    """A name without the format at its end, with the catalog's name of that format."""
-    stored = re.sub(r"[-_.]gguf$", "", name)
-    for format_id, pattern in _FORMATS.items():
-        end = re.search(rf"[-_:.](?:{pattern})$", stored)
-        if end is not None:
-            yield stored[: end.start()], format_id
-    if stored != name:
-        yield stored, "gguf-q4_k_m, for example"
 
 
 def _begins(name: str, begun: str) -> bool:

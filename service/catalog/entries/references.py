@@ -14,6 +14,7 @@ FORMER_IDS = "former_ids"
 
 _WORD = re.compile(r"[a-z]+")
 _DOUBLED = re.compile(r"(.)\1+")
+_HYPHENS = str.maketrans("_ :.", "----")
 _SEPARATORS = str.maketrans("", "", "-_ :")
 MOST_SUGGESTIONS = 5
 #: All entries that a name could mean are told, unless they are more than anybody reads.
@@ -141,6 +142,11 @@ class ReferenceIndex:
         if exact is not None:
             return (exact,)
         return tuple(sorted(self._loose.get(loosened(reference), ())))
+
+    def begins(self, reference: str) -> bool:
+        """Whether a name is the beginning of some entry's, before another word."""
+        typed = f"{_hyphened(reference)}-"
+        return any(_hyphened(name.rpartition("/")[2]).startswith(typed) for name in self._exact)
 
     def unfound(self, collection: str, reference: str) -> UnknownReference:
         """The error that says why a reference was not found."""
@@ -298,6 +304,11 @@ def _similar(reference: str, names: Mapping[str, str]) -> tuple[str, ...]:
 def loosened(name: str) -> str:
     """A name without case, hyphens, underscores, colons and spaces."""
     return name.casefold().translate(_SEPARATORS)
+
+
+def _hyphened(name: str) -> str:
+    """A name without case, and with hyphens between its words."""
+    return name.casefold().translate(_HYPHENS)
 
 
 def renamings(

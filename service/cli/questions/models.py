@@ -9,7 +9,7 @@ import typer
 
 from service.cli.status import REFUSED, notices
 
-_FILES = (".json", ".gguf", ".safetensors")
+_FILES = (".json", ".safetensors")
 _PATHS = ("/", "./", "../", "~")
 
 
@@ -17,7 +17,8 @@ def model_reference(given: str) -> str | dict[str, Any]:
     """The model as a request refers to it.
 
     What looks like a path is one; so is what exists under that name and is a file, or a folder with
-    a ``config.json``. Everything else is an id.
+    a ``config.json``. Everything else is a name, that of a file of llama.cpp's which is not here,
+    too.
 
     Raises
     ------

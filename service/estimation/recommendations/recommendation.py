@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from service.catalog.entries.entry import Entry
+from service.catalog.named_models import TAKEN_FOR
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
@@ -111,6 +112,9 @@ def recommendation(
             EstimateWarning("nothing_meets_the_limits", f"every candidate misses a limit; {told}")
         )
     warnings += search.context.sites.warnings()
+    warnings += dict.fromkeys(
+        one for model in search.models for one in model.value.warnings if one.code == TAKEN_FOR
+    )
     _note_stand_ins(search.context, warnings)
     held = held_against_plan(
         choices, None if plan.baseline is None else plan.baseline["estimate"], plan.places

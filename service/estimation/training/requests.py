@@ -347,8 +347,9 @@ class TrainingRequest(CatalogRequest):
     """A training run: what is trained where, and how."""
 
     model: ModelReference = Field(examples=["meta-llama/Llama-3.1-8B"])
-    """Catalog id or alias; hf:organisation/name for a model on the Hugging Face Hub; or {'config':
-    …} with a config.json."""
+    """Catalog id or alias; the name of a quantised release or file of such a model;
+    hf:organisation/name for a model on the Hugging Face Hub; or {'config': …} with a
+    config.json."""
     precision: PrecisionRequest = PrecisionRequest()
     """Number formats. If weights is null: bnb-nf4 for qlora (mlx-4bit with MLX LM); fp32, computed
     in bf16, for frameworks that keep trained weights so (torchtitan, FSDP, PyTorch, verl, MaxText,

@@ -51,6 +51,14 @@ def test_a_gguf_file_brings_its_format(headroom, tmp_path: Path, packaged_snapsh
     assert answer["weights_bytes"] == stated["weights_bytes"]
 
 
+def test_a_gguf_file_that_is_not_here_is_known_by_its_name(headroom):
+    name = "Llama-3.2-1B-Instruct-Q4_K_M.gguf"
+    answer = memory(headroom, name, "--set", "serving.engine=llama.cpp")
+    stated = memory(headroom, HERE, "-w", "gguf-q4_k_m", "--set", "serving.engine=llama.cpp")
+    assert answer["weights_bytes"] == stated["weights_bytes"]
+    assert "model_taken_for" in [warning["code"] for warning in answer["warnings"]]
+
+
 def test_files_serve_comparisons_and_recommendations(headroom, folder: Path):
     asked = ("-m", str(folder), "-a", "nvidia-l40s-48gb", "-r", "country/SE")
     assert "nvidia-l40s-48gb" in headroom("compare", *asked, "-m", "llama-3.1-8b").printed

@@ -7,20 +7,18 @@ how it was tuned or quantised do not change its shape.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.entries.references import UnknownReference
+from service.catalog.named_models import model_named
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
 from service.core.number_formats import NUMBER_FORMATS
 
 _LONGEST_NAME = 300
-_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
-_GGUF_TYPE = re.compile(r"(?:^|[-._ ])(IQ\d_[A-Z]+|Q\d_K(?:_[SMLX]+)?|Q\d_\d|BF16|F16|F32)$", re.I)
 _LLAMA_TYPE = re.compile(r"\b(IQ\d_[A-Z]+|Q\d_K|Q\d_\d|BF16|F16|F32|MXFP4)\b(?: - (\w+))?")
-#: Endings that say how a model was tuned, and others how it was quantised, with the format.
-_TUNING = ("instruct", "chat", "it", "base", "hf", "gguf", "thinking", "dpo", "sft", "pt")
+#: Words for formats as tools' options have them, beside those of types.
 _QUANTISED = {
     "awq": "awq-int4",
     "awq-int4": "awq-int4",
@@ -118,14 +116,26 @@ def gguf_format(described: str) -> str | None:
 def find_model(snapshot: CatalogSnapshot, told: str) -> KnownModel | None:
     """The model that a path, a name on the Hub or a file name means; None where it is none.
 
-    Also None where only a part of the name is known that several models share.
+    Also None where only a part of the name is known that several models share. A release that is no
+    entry is its base model in a format, unless it leaves more as it is than others in that format.
     """
-    for name, weights, exact in _spellings(told[:_LONGEST_NAME]):
-        try:
-            return KnownModel(snapshot.find("models", name).id, weights, exact)
-        except UnknownReference:
-            continue
-    return None
+    name = told[:_LONGEST_NAME].strip()
+    try:
+        entry = model_named(name, snapshot)
+    except UnknownReference:
+        return None
+    base = entry.document.get("base_model")
+    if entry.id in snapshot.models:
+        return KnownModel(entry.id, None, entry is snapshot.models[entry.id])
+    if base is None or _leaves_more(entry.value):
+        return KnownModel(entry.id, None, exact=False)
+    return KnownModel(str(base), entry.value.native_format, exact=False)
+
+
+def _leaves_more(architecture: ModelArchitecture) -> bool:
+    """Whether a release leaves kinds of matrices as they are that its format usually narrows."""
+    own, listed = architecture.native_number_format, NUMBER_FORMATS[architecture.native_format]
+    return own is not None and own.quantised_classes != listed.quantised_classes
 
 
 def models_of_size(
@@ -148,41 +158,3 @@ def models_of_size(
         if "base_model" not in entry.document
         and abs(entry.value.total_parameters - parameters) <= most
     ]
-
-
-def _spellings(told: str) -> Iterator[tuple[str, str | None, bool]]:
-    """A name, then without its folder, its type of file and its endings, one after the other."""
-    plain = told.strip().rstrip("/\\")
-    yield plain, None, True
-    name = re.split(r"[/\\]", plain)[-1]
-    if name.startswith("models--"):
-        name = name.removeprefix("models--").replace("--", "/")
-    yield name, None, True
-    weights = None
-    if name.casefold().endswith(".gguf"):
-        name = _SHARD.sub("", name[: -len(".gguf")])
-        found = _GGUF_TYPE.search(name)
-        if found is not None:
-            weights = gguf_format(found[1].upper()) or f"gguf-{found[1].casefold()}"
-            weights = weights if weights in NUMBER_FORMATS else None
-            name = name[: found.start()]
-        name = name.removeprefix("ggml-model-")
-        yield name, weights, False
-    yield name.casefold().removeprefix("meta-"), weights, False
-    for _ in range(4):
-        short = _without_ending(name)
-        if short is None:
-            break
-        name, quantised = short
-        weights = weights or quantised
-        yield name, weights, False
-        yield name.casefold().removeprefix("meta-"), weights, False
-
-
-def _without_ending(name: str) -> tuple[str, str | None] | None:
-    folded = name.casefold()
-    for ending in sorted((*_QUANTISED, *_TUNING), key=len, reverse=True):
-        for separator in "-_.":
-            if folded.endswith(separator + ending) and len(folded) > len(ending) + 1:
-                return name[: -len(ending) - 1], _QUANTISED.get(ending)
-    return None
