@@ -320,8 +320,8 @@ def _memory_told(memory: InferenceMemory) -> Iterator[EstimateWarning]:
 def _moved(other: InferenceMemory, usual: InferenceMemory) -> float:
     """How much memory, or the room for caches, differs [-]."""
     total, before = plain(other.total_bytes.value), plain(usual.total_bytes.value)
-    room = plain(other.kv_cache_budget_bytes.value)
-    room_before = plain(usual.kv_cache_budget_bytes.value)
+    room = plain(other.room_bytes.value)
+    room_before = plain(usual.room_bytes.value)
     return max(abs(total - before) / before, abs(room - room_before) / max(room_before, before))
 
 
@@ -331,7 +331,7 @@ def _gb(size: Interval) -> str:
 
 def _room_gb(memory: InferenceMemory) -> str:
     """Room for caches; none where what lies beside them does not fit."""
-    return f"{maximum(plain(memory.kv_cache_budget_bytes.value), 0.0) / 1e9:.1f}"
+    return f"{plain(memory.kv_cache_budget_bytes.value) / 1e9:.1f}"
 
 
 def _usual_name(setting: Setting, usual: InferenceEstimate) -> str:

@@ -8,7 +8,7 @@ _PAGES = "Kwon et al., PagedAttention, 2023, https://arxiv.org/abs/2309.06180"
 _DIFFERENCE = "Difference of the parts"
 _ENGINE = "Measured distributions by engine, see the calibration entry"
 _STEPS = "Order of operations in vLLM and Hugging Face transformers decoder layers, 2024"
-_ROOM = paths(room_bytes="kv_cache_budget_bytes")
+_ROOM = paths("room_bytes")
 _LAYERS = paths(
     "plan.cache.context_ranks", full_layers_bytes_per_token="plan.cache.full_bytes_per_token"
 )
@@ -200,19 +200,20 @@ MEMORY = (
         ),
     ),
     Formula(
-        "Room for caches",
+        "Left for caches",
         "min(usable_bytes - libraries_bytes - slack_bytes - context_in_share * context_bytes"
         " - activations_in_share * activations_bytes - graphs_in_share * graphs_bytes,"
         " capacity_bytes - activations_bytes - libraries_bytes - slack_bytes - graphs_bytes)"
         " - weights_bytes",
         "vLLM gpu_worker.py determine_available_memory, 2025",
-        "kv_cache_budget_bytes",
+        "room_bytes",
         paths(
             "engine.activations_in_share",
             "engine.graphs_in_share",
             "engine.context_in_share",
         ),
     ),
+    Formula("Room for caches", "max(room_bytes, 0)", _DIFFERENCE, "kv_cache_budget_bytes", _ROOM),
     Formula(
         "Headroom",
         "room_bytes - kv_cache_bytes",
@@ -295,7 +296,7 @@ TIERS = (
         "max(weights_bytes + room_for_caches_bytes, 0)",
         "Sum of the parts",
         "room_bytes",
-        paths("memory.weights_bytes", room_for_caches_bytes="memory.kv_cache_budget_bytes"),
+        paths("memory.weights_bytes", room_for_caches_bytes="memory.room_bytes"),
     ),
     Formula(
         "Bandwidth with tiers",

@@ -239,9 +239,9 @@ def _without_steps(memory: InferenceMemory) -> list[tuple[Interval, Number]]:
     if engine.share_is_of_free:
         inside = inside * memory.serving.memory_utilization_ratio
     within_share, within_accelerator = memory.rooms
-    budget = memory.kv_cache_budget_bytes.value
+    left = memory.room_bytes.value
     return [
-        (shift(room, free - budget + weight * memory.peak_bytes), weight)
+        (shift(room, free - left + weight * memory.peak_bytes), weight)
         for free, weight in ((within_share, inside), (within_accelerator, anywhere))
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from math import inf
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
@@ -23,6 +24,7 @@ from service.core.elementwise import (
 )
 from service.core.interval import (
     Interval,
+    bounded,
     certainty,
     from_log_sigma,
     independent_sum,
@@ -58,8 +60,8 @@ from service.core.memory.inference.otherwise import reaching
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
     Stretch,
-    cache_budget,
     cache_log_sigma,
+    cache_room,
     capacity_tokens,
     context_limit,
     full_bytes,
@@ -80,9 +82,10 @@ class InferenceMemory:
     """Memory on the fullest accelerator [B], and the room it leaves.
 
     ``usable_bytes`` is what the engine may fill of ``capacity_bytes`` by its share, and
-    ``kv_cache_budget_bytes`` what weights and the parts that count against the share leave of it
-    for caches, as long as everything together stays within the capacity. ``headroom_bytes`` is what
-    the requested caches leave of that; ``fits`` says whether its value is not negative.
+    ``room_bytes`` what weights and the parts that count against the share leave of it for caches,
+    as long as everything together stays within the capacity; below zero by what these lack.
+    ``headroom_bytes`` is what the requested caches leave of that; ``fits`` says whether its value
+    is not negative.
     ``sequence_bytes`` is the size of a whole sequence, ``request_bytes`` that of a request with all
     its beams, of which ``beams_bytes`` are answers of further beams that share its prompt;
     ``draft_model_bytes`` a draft model with its caches (part of the runtime memory), and
@@ -111,7 +114,7 @@ class InferenceMemory:
     usable_bytes: Number
     fits: Truth
     headroom_bytes: Interval
-    kv_cache_budget_bytes: Interval
+    room_bytes: Interval
     host_bytes: Interval
     checkpoint_bytes: Number
     sequence_bytes: Number
@@ -161,8 +164,13 @@ class InferenceMemory:
 
     @computed_once
     def cache_room_bytes(self) -> Interval:
-        """The room for caches with what the size of caches is off [B]."""
-        return uncertain_room(self.kv_cache_budget_bytes, self.cache_log_sigma)
+        """What is left for caches with what the size of caches is off [B]."""
+        return uncertain_room(self.room_bytes, self.cache_log_sigma)
+
+    @computed_once
+    def kv_cache_budget_bytes(self) -> Interval:
+        """The size of all caches that there is room for, none where the rest does not fit [B]."""
+        return bounded(self.room_bytes, 0.0, inf)
 
     @property
     def cache_log_sigma(self) -> float:
@@ -379,17 +387,17 @@ def _on_stage(
             inside.append(part)
     counted = independent_sum((*inside, slack))
     usable = engine.usable_bytes(capacity, serving.memory_utilization_ratio, counted.value)
-    budget = cache_budget(
+    room = cache_room(
         usable,
         counted,
         capacity,
         independent_sum((weights, libraries, graphs, activations, slack)),
     )
     if grows(unset):
-        room = minimum(copies * layout_sequence_bytes(layout, unset), budget.value)
-        cached = maximum(cached, room)
+        taken = minimum(copies * layout_sequence_bytes(layout, unset), room.value)
+        cached = maximum(cached, taken)
     sigma = cache_log_sigma(layout, engine.size_log_sigma, paged=engine.fills_share)
-    headroom, cache = shift(budget, -cached), from_log_sigma(cached, sigma)
+    headroom, cache = shift(room, -cached), from_log_sigma(cached, sigma)
     return InferenceMemory(
         deployment=deployment,
         workload=workload,
@@ -404,7 +412,7 @@ def _on_stage(
         usable_bytes=usable,
         fits=headroom.value >= 0.0,
         headroom_bytes=headroom,
-        kv_cache_budget_bytes=budget,
+        room_bytes=room,
         host_bytes=engine.sized(plan.weights.host_bytes + engine.host_pool_bytes),
         checkpoint_bytes=plan.weights.total_model_bytes,
         sequence_bytes=sequence,
