@@ -160,10 +160,11 @@ MEMORY = (
     ),
     Formula(
         "Taken by the process",
-        "min(usable_bytes + context_bytes * (1 - context_in_share)"
+        "min(max(usable_bytes + context_bytes * (1 - context_in_share)"
         " + graphs_bytes * (1 - graphs_in_share)"
         " + (min(reached_bytes - activations_bytes, 0) if activations_in_share"
-        " else reached_bytes), capacity_bytes) if fills_share and causal else total_bytes",
+        " else reached_bytes), weights_bytes + libraries_bytes + context_bytes), capacity_bytes)"
+        " if fills_share and causal else total_bytes",
         "vLLM gpu_worker.py determine_available_memory and compile_or_warm_up_model, 2025",
         "process_bytes",
         paths(
