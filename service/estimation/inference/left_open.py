@@ -26,6 +26,7 @@ from service.core.engines import Engine, EngineRelease
 from service.core.estimate.inference import InferenceEstimate
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
+from service.core.memory.inference.copies import copying
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.otherwise import NOT_RARE_RATIO, RARE_RATIO
@@ -195,7 +196,8 @@ def _what_counts(
     timed = replace(bare, memory_utilization_ratio=0.0)
     sized = replace(bare, backend=None, usage_context="server", prompts_apart=0.0)
     runtime = replace(calibration.runtime.of(serving.release), engine="", calibration="")
-    return (own.hardware, own.engine, own.power, own.widening, timed), (runtime, sized)
+    copied = copying(serving.backend) if runtime.copied_score_bytes else ""
+    return (own.hardware, own.engine, own.power, own.widening, timed), (runtime, sized, copied)
 
 
 def _since(

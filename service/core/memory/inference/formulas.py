@@ -89,13 +89,15 @@ MEMORY = (
     ),
     Formula(
         "Temporary tensors at the worst moment",
-        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit, repeated_bytes)",
+        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit, repeated_bytes)"
+        " + pooled_bytes",
         _STEPS,
         "peak_bytes",
         paths(
             "shape.sampled_sequences",
             "shape.bytes_per_logit",
             "shape.repeated_bytes",
+            "shape.pooled_bytes",
             vocabulary="plan.peak.vocabulary_entries",
         ),
     ),

@@ -18,7 +18,6 @@ from service.core.elementwise import (
     Number,
     Truth,
     ceil,
-    floor,
     maximum,
     minimum,
 )
@@ -70,6 +69,7 @@ from service.core.memory.inference.room import (
     uncertain_room,
 )
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
+from service.core.memory.inference.worst_step import score_copies, step_shape
 from service.core.memory.kv_cache import (
     layout_sequence_bytes,
     windowed_bytes,
@@ -338,12 +338,13 @@ def _on_stage(
     at_once = steps.at(concurrency_per_replica), sampled.at(concurrency_per_replica)
     unset = unset_tokens(engine, deployment, serving)
     attended = workload.input_tokens if engine.prefills_whole else maximum(tokens, unset)
-    shape = _step_shape(plan, engine, serving, *at_once, attended)
+    copies = score_copies(plan, engine, serving, workload, at_once[0], attended)
+    shape = step_shape(plan, engine, serving, *at_once, attended, copies)
     peak = step_peak_bytes(plan.peak, shape)
     images = images_peak_bytes(plan.peak, shape)
     activations = engine.activations(peak, images)
     if engine.may_store_scores(serving.flash_attention):
-        storing = replace(shape, bytes_per_score=engine.score_bytes(fused=False))
+        storing = replace(shape, bytes_per_score=engine.score_bytes(False, copies))
         most = engine.activations(step_peak_bytes(plan.peak, storing), images)
         high = maximum(activations.high, most.high)
         activations = Interval(activations.value, activations.low, high)
@@ -432,36 +433,6 @@ def _on_stage(
         graphs_bytes=graphs,
         slack_bytes=slack,
         draft_model_bytes=draft,
-    )
-
-
-def _step_shape(
-    plan: StagePlan,
-    engine: EngineRuntime,
-    serving: ServingSettings,
-    at_once: Number,
-    sampled: Number,
-    attended: Number,
-) -> StepShape:
-    """What a step of so many tokens computes at its worst, sampling so many sequences."""
-    peak, weights = plan.peak, plan.weights
-    images: Number = 0.0
-    if engine.profiles_images and peak.image_bytes:
-        asked = sampled * (
-            1.0 if serving.limit_mm_per_prompt is None else serving.limit_mm_per_prompt
-        )
-        budget = maximum(floor(at_once / peak.image_tokens), 1.0)
-        images = asked if peak.cross_attended else minimum(asked, budget)
-    return StepShape(
-        step_tokens=at_once,
-        attended_tokens=attended,
-        sampled_sequences=at_once if engine.whole_prompt_logits else sampled,
-        images=images,
-        bytes_per_logit=engine.logit_bytes(widened=peak.widens_logits),
-        bytes_per_score=engine.score_bytes(serving.flash_attention),
-        result_ratio=engine.result_ratio,
-        widened_bytes=weights.widened_bytes if engine.holds_widened else 0.0,
-        repeated_bytes=engine.loaded_twice_bytes(weights),
     )
 
 
