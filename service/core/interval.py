@@ -206,6 +206,15 @@ def at_most(figure: Interval, most: Number) -> Interval:
     )
 
 
+def at_least(figure: Interval, least: Interval) -> Interval:
+    """The figure with none of its three numbers below that of another, which it cannot undercut."""
+    return Interval(
+        maximum(figure.value, least.value),
+        maximum(figure.low, least.low),
+        maximum(figure.high, least.high),
+    )
+
+
 def certainty(room: Interval) -> Label:
     """How sure it is that a figure is not below zero: "yes", "likely", "unlikely" or "no"."""
     return certainty_of(room.value >= 0.0, room.low >= 0.0, room.high >= 0.0)

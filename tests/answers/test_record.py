@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,36 @@ def test_a_digest_sees_figures_and_not_their_last_digits() -> None:
     assert digest(answer) == changed(total_bytes=1.23456788e9) == changed(engine_version="2")
     assert digest(answer) != changed(total_bytes=1.2346e9)
     assert digest(answer) != changed(fits=True)
+
+
+#: Differences, whose sign says which of two is larger.
+SIGNED = ("headroom_bytes", "margin_db", "saved_kgco2e_per_gb")
+
+
+def ranges(answer: Any, name: str = "") -> Iterator[tuple[str, float, float, float]]:
+    """Every figure with its range: what it is called, its value, lower and upper end."""
+    if isinstance(answer, list):
+        for part in answer:
+            yield from ranges(part, name)
+    elif isinstance(answer, dict):
+        ends = [answer.get(key) for key in ("value", "low", "high")]
+        if all(isinstance(end, float | int) for end in ends):
+            yield (name, *ends)  # type: ignore[misc]
+        for key, part in answer.items():
+            yield from ranges(part, key)
+
+
+def test_ranges_are_in_order_and_no_amount_is_below_nothing(answered: list[dict[str, Any]]) -> None:
+    seen, wrong = 0, []
+    for question, found in zip(ASKED, answered, strict=True):
+        for name, value, low, high in ranges(found["answer"]):
+            seen += 1
+            rounding = 1e-12 * max(abs(low), abs(high))
+            ordered = low - rounding <= value <= high + rounding
+            if not ordered or (low < 0.0 and name not in SIGNED):
+                wrong.append((question["path"], name, value, low, high))
+    assert seen > 10_000
+    assert wrong == []
 
 
 def test_every_code_of_a_warning_says_what_it_is_about() -> None:

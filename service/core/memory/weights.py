@@ -59,8 +59,9 @@ class RankWeights:
     ``by_class_bytes`` and ``total_bytes`` are bytes on that rank, ``elements`` the parameters
     behind them; ``total_model_bytes`` is the whole model stored once, ``host_bytes`` what stays in
     the host's memory. ``layers`` is how many of the model's layers the stage holds.
-    ``widened_bytes`` is the largest matrix once it is widened to 16 bit, if its format is one whose
-    kernels do so before they multiply, ``repeated_bytes`` a second copy of a table that the
+    ``widest_bytes`` is the largest quantised matrix of layers once it is widened to 16 bit, and
+    ``widened_bytes`` the same if its format is one whose kernels do so before they multiply,
+    ``repeated_bytes`` a second copy of a table that the
     checkpoint stores twice though it is shared, and ``single_bytes`` projections of queries, keys
     and values that are stored one by one; zero otherwise. ``inward_bytes`` are matrices that the
     routed experts of one layer read their input by. ``mix_log_sigma`` is how far files of the
@@ -74,6 +75,7 @@ class RankWeights:
     total_bytes: float
     total_model_bytes: float
     host_bytes: float
+    widest_bytes: float
     widened_bytes: float
     repeated_bytes: float
     single_bytes: float
@@ -110,7 +112,7 @@ def stage_weights(
         return rank_elements(tensor, parallelism, kv_head_count) * bits / 8.0
 
     def add(tensors: Iterable[Tensor], times: float, kv_head_count: int) -> None:
-        nonlocal elements, widest, single, raised
+        nonlocal elements, single, raised
         for tensor in tensors:
             elements += times * rank_elements(tensor, parallelism, kv_head_count)
             factor = times * _held_ratio(tensor, weights_format, loading)
@@ -121,15 +123,13 @@ def stage_weights(
                 raised += size * (1.0 - stored_bits(architecture, unmixed, tensor) / bits)
             if tensor.name in _SINGLE_PROJECTIONS:
                 single += size
-            if (
-                weights_format.widened_whole
-                and tensor.tensor_class in weights_format.quantised_classes
-            ):
-                _, rows, columns = rank_shape(tensor, parallelism, kv_head_count)
-                widest = max(widest, rows * columns * _WIDENED_BYTES)
 
     for group in architecture.groups:
         add(group.tensors, group.count * share, kv_heads(group))
+        for tensor in group.tensors:
+            if tensor.tensor_class in weights_format.quantised_classes:
+                _, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
+                widest = max(widest, rows * columns * _WIDENED_BYTES)
     ends = end_tensors(architecture, parallelism.pipeline, stage)
     if loading.host_embedding and stage == 0:
         host = sum(stored(tensor, 1) for tensor in architecture.embedding)
@@ -146,7 +146,8 @@ def stage_weights(
         total_bytes=total,
         total_model_bytes=total_model_bytes(architecture, weights_format),
         host_bytes=host,
-        widened_bytes=widest,
+        widest_bytes=widest,
+        widened_bytes=widest if weights_format.widened_whole else 0.0,
         repeated_bytes=sum(stored(tensor, 1) for tensor in architecture.embedding)
         if repeats
         else 0.0,

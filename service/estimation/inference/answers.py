@@ -103,7 +103,7 @@ class CacheByClass(Answer, total=False):
     """What caches and weights are made of."""
 
     kv_cache_budget_bytes: Interval
-    """Memory left for caches after weights and everything else; negative if those do not fit."""
+    """Memory left for caches after weights and everything else; 0 if those do not fit."""
     draft_model_bytes: float
     """Draft model with its caches, part of runtime_bytes."""
 

@@ -26,6 +26,7 @@ from service.core.engines import Engine, EngineRelease
 from service.core.estimate.inference import InferenceEstimate
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
+from service.core.memory.inference.copies import copying
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.otherwise import NOT_RARE_RATIO, RARE_RATIO
@@ -195,7 +196,8 @@ def _what_counts(
     timed = replace(bare, memory_utilization_ratio=0.0)
     sized = replace(bare, backend=None, usage_context="server", prompts_apart=0.0)
     runtime = replace(calibration.runtime.of(serving.release), engine="", calibration="")
-    return (own.hardware, own.engine, own.power, own.widening, timed), (runtime, sized)
+    copied = copying(serving.backend) if runtime.copied_score_bytes else ""
+    return (own.hardware, own.engine, own.power, own.widening, timed), (runtime, sized, copied)
 
 
 def _since(
@@ -320,8 +322,8 @@ def _memory_told(memory: InferenceMemory) -> Iterator[EstimateWarning]:
 def _moved(other: InferenceMemory, usual: InferenceMemory) -> float:
     """How much memory, or the room for caches, differs [-]."""
     total, before = plain(other.total_bytes.value), plain(usual.total_bytes.value)
-    room = plain(other.kv_cache_budget_bytes.value)
-    room_before = plain(usual.kv_cache_budget_bytes.value)
+    room = plain(other.room_bytes.value)
+    room_before = plain(usual.room_bytes.value)
     return max(abs(total - before) / before, abs(room - room_before) / max(room_before, before))
 
 
@@ -331,7 +333,7 @@ def _gb(size: Interval) -> str:
 
 def _room_gb(memory: InferenceMemory) -> str:
     """Room for caches; none where what lies beside them does not fit."""
-    return f"{maximum(plain(memory.kv_cache_budget_bytes.value), 0.0) / 1e9:.1f}"
+    return f"{plain(memory.kv_cache_budget_bytes.value) / 1e9:.1f}"
 
 
 def _usual_name(setting: Setting, usual: InferenceEstimate) -> str:

@@ -10,7 +10,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import ServingSettings
 from service.core.engines import EngineRelease
 from service.core.estimate.inference import with_tiers
-from service.core.interval import Interval, shift
+from service.core.interval import Interval, at_most
 from service.core.memory.inference.choices import over_choices
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.tiers import InferenceTiers, inference_tiers
@@ -155,7 +155,8 @@ def _judgement(
         fits = bool(tiers.fits)
         headroom_bytes = -float(tiers.unplaced_bytes.value)
         outside_bytes = sum(float(used.value) for used in tiers.used_bytes[1:])
-        total = shift(total, -outside_bytes)
+        inside = memory.engine.sized(total.value - outside_bytes)
+        total = at_most(inside, deployment.accelerator.memory_bytes)
     return Judgement(
         setup=setup,
         total_bytes=total,

@@ -64,7 +64,7 @@ class StepShape:
     ``bytes_per_score`` are what sampling takes for each logit, and attention for each score, if it
     stores them [B]; results are ``result_ratio`` times as wide as activations [-].
     ``widened_bytes`` are those of the weights, ``repeated_bytes`` what of these is there twice
-    while a model is loaded, before any step [B].
+    while a model is loaded, before any step; ``pooled_bytes`` are held at any moment [B].
     """
 
     step_tokens: Number
@@ -72,10 +72,11 @@ class StepShape:
     sampled_sequences: Number
     images: Number
     bytes_per_logit: Number
-    bytes_per_score: float
+    bytes_per_score: Number
     result_ratio: float = 1.0
     widened_bytes: float = 0.0
     repeated_bytes: float = 0.0
+    pooled_bytes: float = 0.0
 
 
 @lru_cache(maxsize=1024)
@@ -146,7 +147,7 @@ def step_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:
     """
     inside = layer_bytes(peak, shape)
     sampling = peak.vocabulary_entries * shape.sampled_sequences * shape.bytes_per_logit
-    return maximum(maximum(inside, sampling), shape.repeated_bytes)
+    return maximum(maximum(inside, sampling), shape.repeated_bytes) + shape.pooled_bytes
 
 
 def images_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:

@@ -11,7 +11,7 @@ from service.core.otherwise import Other, reaching_figures
 #: Sizes, and room, that depend on such choices, besides those that are sums of others.
 _SIZES = (
     *("weights_bytes", "kv_cache_bytes", "activations_bytes", "libraries_bytes", "context_bytes"),
-    *("graphs_bytes", "slack_bytes", "host_bytes", "kv_cache_budget_bytes", "headroom_bytes"),
+    *("graphs_bytes", "slack_bytes", "host_bytes", "room_bytes", "headroom_bytes"),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from service.core.elementwise import Number, maximum, minimum
-from service.core.interval import Interval, at_most, from_log_sigma, independent_sum
+from service.core.interval import Interval, at_least, at_most, from_log_sigma, independent_sum
 from service.core.memory.inference.activations import images_peak_bytes, step_peak_bytes
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def filled_bytes(memory: InferenceMemory) -> Interval:
     Caches take what all else that counts leaves of the share, so that what is uncertain of that
     moves caches, and not the sum. What lies beside the share comes on top. Temporary tensors that
     the engine measured when it started, and gave back, are held as far as steps of the load reach
-    them.
+    them. What is loaded is held in any case, where a share has no room for it, too.
 
     References
     ----------
@@ -50,7 +50,8 @@ def filled_bytes(memory: InferenceMemory) -> Interval:
         beside.append(memory.graphs_bytes)
     if not engine.context_in_share:
         beside.append(memory.context_bytes)
-    return at_most(independent_sum(beside), memory.capacity_bytes)
+    loaded = independent_sum((memory.weights_bytes, memory.libraries_bytes, memory.context_bytes))
+    return at_most(at_least(independent_sum(beside), loaded), memory.capacity_bytes)
 
 
 def activations_of_load(memory: InferenceMemory) -> Interval:

@@ -8,7 +8,7 @@ _PAGES = "Kwon et al., PagedAttention, 2023, https://arxiv.org/abs/2309.06180"
 _DIFFERENCE = "Difference of the parts"
 _ENGINE = "Measured distributions by engine, see the calibration entry"
 _STEPS = "Order of operations in vLLM and Hugging Face transformers decoder layers, 2024"
-_ROOM = paths(room_bytes="kv_cache_budget_bytes")
+_ROOM = paths("room_bytes")
 _LAYERS = paths(
     "plan.cache.context_ranks", full_layers_bytes_per_token="plan.cache.full_bytes_per_token"
 )
@@ -89,13 +89,15 @@ MEMORY = (
     ),
     Formula(
         "Temporary tensors at the worst moment",
-        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit, repeated_bytes)",
+        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit, repeated_bytes)"
+        " + pooled_bytes",
         _STEPS,
         "peak_bytes",
         paths(
             "shape.sampled_sequences",
             "shape.bytes_per_logit",
             "shape.repeated_bytes",
+            "shape.pooled_bytes",
             vocabulary="plan.peak.vocabulary_entries",
         ),
     ),
@@ -160,10 +162,11 @@ MEMORY = (
     ),
     Formula(
         "Taken by the process",
-        "min(usable_bytes + context_bytes * (1 - context_in_share)"
+        "min(max(usable_bytes + context_bytes * (1 - context_in_share)"
         " + graphs_bytes * (1 - graphs_in_share)"
         " + (min(reached_bytes - activations_bytes, 0) if activations_in_share"
-        " else reached_bytes), capacity_bytes) if fills_share and causal else total_bytes",
+        " else reached_bytes), weights_bytes + libraries_bytes + context_bytes), capacity_bytes)"
+        " if fills_share and causal else total_bytes",
         "vLLM gpu_worker.py determine_available_memory and compile_or_warm_up_model, 2025",
         "process_bytes",
         paths(
@@ -200,19 +203,20 @@ MEMORY = (
         ),
     ),
     Formula(
-        "Room for caches",
+        "Left for caches",
         "min(usable_bytes - libraries_bytes - slack_bytes - context_in_share * context_bytes"
         " - activations_in_share * activations_bytes - graphs_in_share * graphs_bytes,"
         " capacity_bytes - activations_bytes - libraries_bytes - slack_bytes - graphs_bytes)"
         " - weights_bytes",
         "vLLM gpu_worker.py determine_available_memory, 2025",
-        "kv_cache_budget_bytes",
+        "room_bytes",
         paths(
             "engine.activations_in_share",
             "engine.graphs_in_share",
             "engine.context_in_share",
         ),
     ),
+    Formula("Room for caches", "max(room_bytes, 0)", _DIFFERENCE, "kv_cache_budget_bytes", _ROOM),
     Formula(
         "Headroom",
         "room_bytes - kv_cache_bytes",
@@ -295,7 +299,7 @@ TIERS = (
         "max(weights_bytes + room_for_caches_bytes, 0)",
         "Sum of the parts",
         "room_bytes",
-        paths("memory.weights_bytes", room_for_caches_bytes="memory.kv_cache_budget_bytes"),
+        paths("memory.weights_bytes", room_for_caches_bytes="memory.room_bytes"),
     ),
     Formula(
         "Bandwidth with tiers",

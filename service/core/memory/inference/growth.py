@@ -156,10 +156,11 @@ def rooms_of_sequences(memory: InferenceMemory) -> list[tuple[SequencesRoom, ...
         return [(SequencesRoom(memory, memory.cache_room_bytes, 0.0),)]
     peak, shape = memory.plan.peak, memory.shape
     inside = steps.times(
-        layer_bytes_per_token(peak, shape, shape.attended_tokens), shape.widened_bytes
+        layer_bytes_per_token(peak, shape, shape.attended_tokens),
+        shape.widened_bytes + shape.pooled_bytes,
     )
     logits = steps if memory.engine.whole_prompt_logits else sampled
-    sampling = logits.times(peak.vocabulary_entries * shape.bytes_per_logit)
+    sampling = logits.times(peak.vocabulary_entries * shape.bytes_per_logit, shape.pooled_bytes)
     # Before the first step: it takes the same whatever runs.
     loading = Ramp(shape.repeated_bytes, 0.0, 0.0)
     moments = (inside, sampling, loading) if shape.repeated_bytes else (inside, sampling)
@@ -198,13 +199,14 @@ def rooms_of_lengths(memory: InferenceMemory) -> list[tuple[LengthsRoom, ...]]:
 
     def inside(tokens: Number, more: Number) -> tuple[Number, Number, Number]:
         """Constant, linear and square part where steps compute ``tokens``, and ``more`` a token."""
-        constant = shape.widened_bytes + first * tokens
+        constant = shape.widened_bytes + shape.pooled_bytes + first * tokens
         return constant, first * more + score * tokens, score * more
 
     def sampling(tokens: Number, more: Number) -> tuple[Number, Number, Number]:
+        pooled = shape.pooled_bytes
         if engine.whole_prompt_logits:
-            return logits * tokens, logits * more, 0.0
-        return logits * shape.sampled_sequences, 0.0, 0.0
+            return logits * tokens + pooled, logits * more, 0.0
+        return logits * shape.sampled_sequences + pooled, 0.0, 0.0
 
     moments = [(taken(steps.rest, growing), taken(most, 0.0)) for taken in (inside, sampling)]
     if shape.repeated_bytes:
@@ -239,9 +241,9 @@ def _without_steps(memory: InferenceMemory) -> list[tuple[Interval, Number]]:
     if engine.share_is_of_free:
         inside = inside * memory.serving.memory_utilization_ratio
     within_share, within_accelerator = memory.rooms
-    budget = memory.kv_cache_budget_bytes.value
+    left = memory.room_bytes.value
     return [
-        (shift(room, free - budget + weight * memory.peak_bytes), weight)
+        (shift(room, free - left + weight * memory.peak_bytes), weight)
         for free, weight in ((within_share, inside), (within_accelerator, anywhere))
     ]
 

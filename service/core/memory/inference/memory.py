@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from math import inf
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
@@ -17,12 +18,12 @@ from service.core.elementwise import (
     Number,
     Truth,
     ceil,
-    floor,
     maximum,
     minimum,
 )
 from service.core.interval import (
     Interval,
+    bounded,
     certainty,
     from_log_sigma,
     independent_sum,
@@ -58,8 +59,8 @@ from service.core.memory.inference.otherwise import reaching
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
     Stretch,
-    cache_budget,
     cache_log_sigma,
+    cache_room,
     capacity_tokens,
     context_limit,
     full_bytes,
@@ -68,6 +69,7 @@ from service.core.memory.inference.room import (
     uncertain_room,
 )
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
+from service.core.memory.inference.worst_step import score_copies, step_shape
 from service.core.memory.kv_cache import (
     layout_sequence_bytes,
     windowed_bytes,
@@ -80,9 +82,10 @@ class InferenceMemory:
     """Memory on the fullest accelerator [B], and the room it leaves.
 
     ``usable_bytes`` is what the engine may fill of ``capacity_bytes`` by its share, and
-    ``kv_cache_budget_bytes`` what weights and the parts that count against the share leave of it
-    for caches, as long as everything together stays within the capacity. ``headroom_bytes`` is what
-    the requested caches leave of that; ``fits`` says whether its value is not negative.
+    ``room_bytes`` what weights and the parts that count against the share leave of it for caches,
+    as long as everything together stays within the capacity; below zero by what these lack.
+    ``headroom_bytes`` is what the requested caches leave of that; ``fits`` says whether its value
+    is not negative.
     ``sequence_bytes`` is the size of a whole sequence, ``request_bytes`` that of a request with all
     its beams, of which ``beams_bytes`` are answers of further beams that share its prompt;
     ``draft_model_bytes`` a draft model with its caches (part of the runtime memory), and
@@ -111,7 +114,7 @@ class InferenceMemory:
     usable_bytes: Number
     fits: Truth
     headroom_bytes: Interval
-    kv_cache_budget_bytes: Interval
+    room_bytes: Interval
     host_bytes: Interval
     checkpoint_bytes: Number
     sequence_bytes: Number
@@ -161,8 +164,13 @@ class InferenceMemory:
 
     @computed_once
     def cache_room_bytes(self) -> Interval:
-        """The room for caches with what the size of caches is off [B]."""
-        return uncertain_room(self.kv_cache_budget_bytes, self.cache_log_sigma)
+        """What is left for caches with what the size of caches is off [B]."""
+        return uncertain_room(self.room_bytes, self.cache_log_sigma)
+
+    @computed_once
+    def kv_cache_budget_bytes(self) -> Interval:
+        """The size of all caches that there is room for, none where the rest does not fit [B]."""
+        return bounded(self.room_bytes, 0.0, inf)
 
     @property
     def cache_log_sigma(self) -> float:
@@ -330,12 +338,13 @@ def _on_stage(
     at_once = steps.at(concurrency_per_replica), sampled.at(concurrency_per_replica)
     unset = unset_tokens(engine, deployment, serving)
     attended = workload.input_tokens if engine.prefills_whole else maximum(tokens, unset)
-    shape = _step_shape(plan, engine, serving, *at_once, attended)
+    copies = score_copies(plan, engine, serving, workload, at_once[0], attended)
+    shape = step_shape(plan, engine, serving, *at_once, attended, copies)
     peak = step_peak_bytes(plan.peak, shape)
     images = images_peak_bytes(plan.peak, shape)
     activations = engine.activations(peak, images)
     if engine.may_store_scores(serving.flash_attention):
-        storing = replace(shape, bytes_per_score=engine.score_bytes(fused=False))
+        storing = replace(shape, bytes_per_score=engine.score_bytes(False, copies))
         most = engine.activations(step_peak_bytes(plan.peak, storing), images)
         high = maximum(activations.high, most.high)
         activations = Interval(activations.value, activations.low, high)
@@ -379,17 +388,17 @@ def _on_stage(
             inside.append(part)
     counted = independent_sum((*inside, slack))
     usable = engine.usable_bytes(capacity, serving.memory_utilization_ratio, counted.value)
-    budget = cache_budget(
+    room = cache_room(
         usable,
         counted,
         capacity,
         independent_sum((weights, libraries, graphs, activations, slack)),
     )
     if grows(unset):
-        room = minimum(copies * layout_sequence_bytes(layout, unset), budget.value)
-        cached = maximum(cached, room)
+        taken = minimum(copies * layout_sequence_bytes(layout, unset), room.value)
+        cached = maximum(cached, taken)
     sigma = cache_log_sigma(layout, engine.size_log_sigma, paged=engine.fills_share)
-    headroom, cache = shift(budget, -cached), from_log_sigma(cached, sigma)
+    headroom, cache = shift(room, -cached), from_log_sigma(cached, sigma)
     return InferenceMemory(
         deployment=deployment,
         workload=workload,
@@ -404,7 +413,7 @@ def _on_stage(
         usable_bytes=usable,
         fits=headroom.value >= 0.0,
         headroom_bytes=headroom,
-        kv_cache_budget_bytes=budget,
+        room_bytes=room,
         host_bytes=engine.sized(plan.weights.host_bytes + engine.host_pool_bytes),
         checkpoint_bytes=plan.weights.total_model_bytes,
         sequence_bytes=sequence,
@@ -424,36 +433,6 @@ def _on_stage(
         graphs_bytes=graphs,
         slack_bytes=slack,
         draft_model_bytes=draft,
-    )
-
-
-def _step_shape(
-    plan: StagePlan,
-    engine: EngineRuntime,
-    serving: ServingSettings,
-    at_once: Number,
-    sampled: Number,
-    attended: Number,
-) -> StepShape:
-    """What a step of so many tokens computes at its worst, sampling so many sequences."""
-    peak, weights = plan.peak, plan.weights
-    images: Number = 0.0
-    if engine.profiles_images and peak.image_bytes:
-        asked = sampled * (
-            1.0 if serving.limit_mm_per_prompt is None else serving.limit_mm_per_prompt
-        )
-        budget = maximum(floor(at_once / peak.image_tokens), 1.0)
-        images = asked if peak.cross_attended else minimum(asked, budget)
-    return StepShape(
-        step_tokens=at_once,
-        attended_tokens=attended,
-        sampled_sequences=at_once if engine.whole_prompt_logits else sampled,
-        images=images,
-        bytes_per_logit=engine.logit_bytes(widened=peak.widens_logits),
-        bytes_per_score=engine.score_bytes(serving.flash_attention),
-        result_ratio=engine.result_ratio,
-        widened_bytes=weights.widened_bytes if engine.holds_widened else 0.0,
-        repeated_bytes=engine.loaded_twice_bytes(weights),
     )
 
 

@@ -31,12 +31,13 @@ class SizeLine:
     bytes_per_token: float
 
 
-def cache_budget(
+def cache_room(
     usable: Number, inside: Interval, capacity: Number, everything: Interval
 ) -> Interval:
-    """Room for caches [B]: within the share, and within the accelerator with what lies beside it.
+    """What is left for caches [B]: within the share, and within the accelerator with all of it.
 
-    What the driver holds for the process is not checked by engines when they start.
+    Below zero by what the rest lacks. What the driver holds for the process is not checked by
+    engines when they start.
     """
 
     def room(within_share: Number, within_accelerator: Number) -> Number:

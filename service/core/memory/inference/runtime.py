@@ -47,7 +47,9 @@ class EngineRuntime:
     ``activation_ratio`` this over its formula, and ``workspace_bytes`` what libraries take from the
     allocator beside them [B]. ``bytes_per_logit`` is what sampling takes, ``widened_logit_bytes``
     what is added where the model's own code widens logits and the engine runs that,
-    ``bytes_per_score`` what attention that is not fused takes for each score [B]; the engine
+    ``bytes_per_score`` what attention that is not fused takes for each score [B], of which
+    ``copied_score_bytes`` are a copy that some backends make, and others keep of each step; with
+    ``widens_prompts`` their pools hold a matrix in 16 bit, too. The engine
     ``fuses_attention`` unless settings say otherwise, which not all of its users leave at that
     where its ``attention_varies``. Results of layers are ``result_ratio`` times as wide as
     activations: twice where they are in 32 bit. Speed goes by that, and by whether it
@@ -113,6 +115,8 @@ class EngineRuntime:
     most_step_tokens: float = inf
     cache_copies: float = 1.0
     bytes_per_score: float = 0.0
+    copied_score_bytes: float = 0.0
+    widens_prompts: bool = False
     widened_logit_bytes: float = 0.0
     result_ratio: float = 1.0
     fuses_attention: bool = True
@@ -205,10 +209,10 @@ class EngineRuntime:
         each = self.bytes_per_logit + (self.widened_logit_bytes if widened else 0.0)
         return each / self.activation_ratio.value if self.whole_prompt_logits else each
 
-    def score_bytes(self, fused: bool | None) -> float:
-        """What attention takes for each score, by what settings say of it [B]."""
+    def score_bytes(self, fused: bool | None, copies: Number = 1.0) -> Number:
+        """What attention takes for each score, by settings and the copies that are held [B]."""
         fused = self.fuses_attention if fused is None else fused
-        return 0.0 if fused else self.bytes_per_score
+        return 0.0 if fused else self.bytes_per_score + (copies - 1.0) * self.copied_score_bytes
 
     def corrected(self, correction: Correction) -> EngineRuntime:
         """The same with what is measured corrected."""

@@ -28,7 +28,7 @@ class RoomWithTiers:
     @property
     def headroom_bytes(self) -> Interval:
         """What stays free in the accelerator; below zero by what has no place anywhere [B]."""
-        room = shift(self.memory.kv_cache_budget_bytes, self.memory.weights_bytes.value)
+        room = shift(self.memory.room_bytes, self.memory.weights_bytes.value)
         used, lacking = self.tiers.used_bytes[0], self.tiers.unplaced_bytes
 
         def free(room: Number, used: Number, lacking: Number) -> Number:

@@ -311,7 +311,7 @@ def inference_tiers(
     parts = inference_parts(memory, offload, copies, experts_outside=computed)
     bandwidth = accelerator.memory_bandwidth_bytes_per_s
     others = [Room(tier.capacity_bytes, tier.bandwidth_bytes_per_s) for tier in outside]
-    budget = shift(memory.kv_cache_budget_bytes, memory.weights_bytes.value)
+    budget = shift(memory.room_bytes, memory.weights_bytes.value)
     # Weights and caches cannot make up for other parts that are too large by themselves.
     lacking = Interval(*(maximum(-room, 0.0) for room in (budget.value, budget.high, budget.low)))
 

@@ -163,10 +163,7 @@ def test_parts_add_up(overheads):
     )
     assert memory.total_bytes.value == pytest.approx(sum(part.value for part in parts))
     assert memory.kv_cache_bytes.value == 32 * 2304 * 81_920
-    assert (
-        memory.headroom_bytes.value
-        == memory.kv_cache_budget_bytes.value - memory.kv_cache_bytes.value
-    )
+    assert memory.headroom_bytes.value == memory.room_bytes.value - memory.kv_cache_bytes.value
     assert memory.usable_bytes == 0.9 * 80e9
     assert memory.fits
     assert memory.fits_certainty == "yes"

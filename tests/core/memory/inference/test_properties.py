@@ -42,9 +42,14 @@ tokens = st.integers(1, 100_000)
 sequences = st.integers(1, 500)
 
 
-def memory_of(model, engine, workload, weights=BF16, parallelism=None, **settings):
+def memory_of(
+    model, engine, workload, weights=BF16, parallelism=None, memory_bytes=80e9, **settings
+):
     deployment = Deployment(
-        model, Precision(weights, BF16, BF16), accelerator(80e9), parallelism or Parallelism()
+        model,
+        Precision(weights, BF16, BF16),
+        accelerator(memory_bytes),
+        parallelism or Parallelism(),
     )
     serving = ServingSettings(engine=engine, **settings)
     return inference_memory(deployment, workload, serving, packaged_overheads())
@@ -87,14 +92,48 @@ def test_nothing_that_is_measured_has_an_interval_of_no_width(memory: InferenceM
     for name in (
         *("weights_bytes", "kv_cache_bytes", "activations_bytes", "runtime_bytes", "total_bytes"),
         *("allocated_bytes", "reserved_bytes", "process_bytes", "context_bytes"),
-        *("kv_cache_budget_bytes", "headroom_bytes"),
+        *("room_bytes", "headroom_bytes"),
     ):
         figure: Interval = getattr(memory, name)
+        if name == "process_bytes" and figure.value == memory.capacity_bytes:
+            # All of it is taken, and there is no more to be unsure of.
+            continue
         assert figure.low < figure.value < figure.high, name
     room = memory.kv_cache_capacity_tokens
     assert room.low <= room.value <= room.high
     if room.low > 1000.0:
         assert room.low < room.value < room.high
+
+
+#: Memory that is often too small, and shares of which weights alone may take more.
+tight = st.builds(
+    memory_of,
+    st.sampled_from(MODELS),
+    st.sampled_from((*ENGINES, "tgi", "lmdeploy", "ollama", "mlx")),
+    st.builds(InferenceWorkload, tokens.map(float), tokens.map(float), sequences.map(float)),
+    st.sampled_from(FORMATS),
+    memory_bytes=st.sampled_from((4e9, 8e9, 16e9, 24e9, 80e9)),
+    memory_utilization_ratio=st.floats(0.05, 1.0),
+    max_model_len=st.sampled_from((None, 4096, 200_000)),
+)
+
+
+@given(tight)
+def test_no_size_is_below_nothing_whatever_does_not_fit(memory: InferenceMemory):
+    for name in (
+        *("weights_bytes", "kv_cache_bytes", "activations_bytes", "runtime_bytes", "total_bytes"),
+        *("allocated_bytes", "reserved_bytes", "process_bytes", "libraries_bytes"),
+        *("graphs_bytes", "slack_bytes", "kv_cache_budget_bytes", "kv_cache_capacity_tokens"),
+        *("max_concurrency", "max_context_tokens", "shortfall_bytes"),
+    ):
+        figure: Interval = getattr(memory, name)
+        assert 0.0 <= figure.low <= figure.value <= figure.high, name
+    assert memory.headroom_bytes.low <= memory.headroom_bytes.value <= memory.headroom_bytes.high
+    assert memory.process_bytes.high <= memory.capacity_bytes or not memory.engine.fills_share
+    room = memory.room_bytes
+    assert memory.kv_cache_budget_bytes == Interval(
+        *(max(end, 0.0) for end in (room.value, room.low, room.high))
+    )
 
 
 @given(
@@ -114,7 +153,7 @@ def test_more_tokens_and_requests_never_take_less(model, engine, one, other, fus
         for end in ("low", "value", "high"):
             least, most = (getattr(getattr(one, name), end) for one in (small, large))
             assert least <= most * (1.0 + ROUNDING), (name, end)
-    assert small.kv_cache_budget_bytes.value >= large.kv_cache_budget_bytes.value - 1.0
+    assert small.room_bytes.value >= large.room_bytes.value - 1.0
 
 
 @given(st.sampled_from(ENGINES), st.integers(1, 10_000), st.integers(1, 10_000))
