@@ -53,7 +53,8 @@ class EngineClass:
     products of 16-bit floats in 16 bit; what ``replays_graphs`` has the host issue a step at once,
     so that what a layer takes is the accelerator's time and not the host's. With
     ``whole_expert_tiles`` tiles are chosen by the tokens of a step, and rows of an expert do not
-    fill them.
+    fill them. What is ``native`` issues kernels beside the accelerator from compiled code, and
+    chooses tokens on the host.
     """
 
     id: str
@@ -64,6 +65,7 @@ class EngineClass:
     half_accumulation: bool = False
     replays_graphs: bool = False
     whole_expert_tiles: bool = False
+    native: bool = False
 
 
 #: The closed set of classes, by id.
@@ -102,6 +104,7 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
                 "llama.cpp",
                 half_accumulation=True,
                 whole_expert_tiles=True,
+                native=True,
             ),
             EngineClass(
                 "megatron-like",
