@@ -266,7 +266,8 @@ def _spent(row: MeasuredSpeed, values: Mapping[str, float]) -> Spent:
             estimate.calibration.outside_ratio
         ),
         setup.deployment.architecture.routes,
-        max(float(with_all) ** 2 - float(before) ** 2, 0.0),
+        max(float(with_all) ** 2 - float(before) ** 2, 0.0)
+        + float(estimate.calibration.added_log_sigma(channel)) ** 2,
     )
 
 

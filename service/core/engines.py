@@ -194,9 +194,10 @@ class Engine:
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Processors of the host compute ``experts_on_host``, or in small
     steps all that is ``offloaded`` to it where there is no room, or layers are copied in turn, or
-    all weights lie outside. Copies of those
-    that ``shares_experts`` may hold each expert once among them. Those that are ``preallocating``
-    take their share of the memory when they start, whatever they come to need of it; those that
+    all weights lie outside; ``spills_from`` is the generation from which on it does so untold, and
+    ``spills_layers`` whether with whole layers rather than experts first. Copies of those that
+    ``shares_experts`` may hold each expert once among them. Those that are ``preallocating`` take
+    their share of the memory when they start, whatever they come to need of it; those that
     ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those that are
     ``preempting`` take pages as answers grow, and pause a request where pages run out; others set
     room aside for a whole answer when they begin with it. Those with ``beam_caches`` decode by
@@ -223,6 +224,8 @@ class Engine:
     divides_layers: bool = False
     experts_on_host: bool = False
     offloaded: Offloaded | None = None
+    spills_from: str | None = None
+    spills_layers: bool = False
     shares_experts: bool = False
     preallocating: bool = False
     pads_heads: bool = False
@@ -266,6 +269,13 @@ class Engine:
         """Key of the release whose fitted constants hold for a generation."""
         own = (one.constants_of for one in self.generations if one.id == generation)
         return release_key(self.id, next(own, None) or generation)
+
+    def spills(self, generation: str | None) -> bool:
+        """Whether a generation, or the newest, leaves to the host untold what has no room."""
+        ids = [one.id for one in self.generations]
+        if self.spills_from not in ids or generation not in ids:
+            return self.spills_from is not None
+        return ids.index(generation) >= ids.index(self.spills_from)
 
     def named(self, reference: str) -> Generation | None:
         """The generation that a name of the engine says, too; None if it says none."""

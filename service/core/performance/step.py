@@ -135,6 +135,7 @@ class RankSteps:
     prompts_s: Number
     bucket_ratio: float
     experts_on_host: bool
+    outside_ratio: Number = 0.0
     copying: RankSteps | None = None
 
     def time(self, load: StepLoad) -> StepTime:
@@ -238,6 +239,10 @@ class RankSteps:
             beside_s = beside_s + bound * item_memory_s
             compute_s = compute_s + item_compute_s
             memory_s = memory_s + item_memory_s
+        if not is_nothing(self.outside_ratio):
+            # Links bring what lies outside, or processors of the host compute it.
+            own_s = maximum(memory_s - beside_s - host_s, 0.0)
+            host_s = host_s + self.outside_ratio * own_s
         compute_bound_s = longer_s + self.exposed_ratio * beside_s
         work_s = (
             compute_bound_s + (memory_s - beside_s) + self.exposed_ratio * (compute_s - longer_s)
@@ -435,6 +440,7 @@ def _rank_steps(
         prompts_s=engine.prompts_s * engine.waited_ratio,
         bucket_ratio=engine.bucket_ratio,
         experts_on_host=on_host,
+        outside_ratio=calibration.outside_ratio,
     )
 
 
