@@ -53,8 +53,7 @@ class EngineClass:
     products of 16-bit floats in 16 bit; what ``replays_graphs`` has the host issue a step at once,
     so that what a layer takes is the accelerator's time and not the host's. With
     ``whole_expert_tiles`` tiles are chosen by the tokens of a step, and rows of an expert do not
-    fill them. What is ``native`` issues kernels beside the accelerator from compiled code, and
-    chooses tokens on the host.
+    fill them. What is ``native`` is compiled code that chooses tokens on the host.
     """
 
     id: str

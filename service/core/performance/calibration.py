@@ -143,10 +143,9 @@ class EngineOverhead:
     replayed_ratio: float = field(default=1.0, metadata=FIGURE)
     """Time of a layer in such a graph over that of issuing its kernels [-]."""
     native: bool = field(default=False, metadata=ALIKE)
-    """Whether native code drives an accelerator beside its host. Kernels issued one by one then
-    take ``replayed_ratio`` of a layer's time to begin and end on the accelerator, and the host has
-    the rest alone; it chooses tokens by logits that are copied to it (llama.cpp,
-    ``llama_context::decode``, 2025; ExLlamaV2, ``ExLlamaV2Sampler``, 2023)."""
+    """Whether native code drives an accelerator from a host that chooses tokens, by logits that are
+    copied to it (llama.cpp, ``llama_context::decode``, 2025; ExLlamaV2, ``ExLlamaV2Sampler``,
+    2023)."""
 
     # Servers and sampling
 
@@ -260,10 +259,7 @@ class EngineOverhead:
     @property
     def layer_ratio(self) -> Number:
         """What host and backend do to the time of a layer: nothing to that of a graph's [-]."""
-        if self.replays_graphs:
-            return 1.0
-        own = self.replayed_ratio if self.native else 0.0
-        return (own + (1.0 - own) * self.waited_ratio) * self.backend_layer_ratio
+        return 1.0 if self.replays_graphs else self.waited_ratio * self.backend_layer_ratio
 
     def moved_per_score(self, fused: bool | None) -> float:
         """What attention moves for each score, by what settings say of it [B]."""
