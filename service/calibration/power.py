@@ -38,6 +38,11 @@ COMMENT = (
 #: voltages, too: by as much as what holds for all is unsure. Who made them tells less.
 _LEVELS = (Level("memory", 0.25), Level("hardware", 0.12))
 
+#: What a byte takes from memory that is no stack: graphics memory 7.5 pJ a bit where HBM2E takes 6
+#: (Micron, Ultra-bandwidth solutions, 2021), and more in drivers of lines over a board than over an
+#: interposer; LPDDR5, whose lines are short, is taken to need 4 pJ.
+_J_PER_BYTE = {"gddr": 1.4e-10, "lpddr": 8e-11}
+
 #: What is fitted. A model that is resident and idle draws 60 to 70 W above an empty accelerator
 #: (listings of nvidia-smi), a tenth of what there is above idle. A byte from HBM takes some 4 pJ a
 #: bit in the memory and as much again on its way to registers; an operation of matrix units on
@@ -46,7 +51,11 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     "power": (
         Term("resident_ratio", 0.08, 0.0, 0.3, 0.3, _LEVELS),
         Term("active_ratio", 0.3, 0.0, 1.0, 0.3, _LEVELS),
-        Term("memory_j_per_byte", 1e-10, 2e-11, 5e-10, 0.2, _LEVELS, logarithmic=True),
+        Term(
+            *("memory_j_per_byte", 1e-10, 2e-11, 5e-10, 0.2, _LEVELS),
+            logarithmic=True,
+            usual_of=_J_PER_BYTE,
+        ),
         Term("matrix_j_per_flop", 5e-13, 1e-13, 3e-12, 0.2, _LEVELS, logarithmic=True),
     )
 }

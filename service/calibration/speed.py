@@ -64,7 +64,7 @@ _UNDER_ARRIVALS = frozenset({"tpot_s"})
 _UNMEASURED_RATIO = 0.7 / 0.2
 #: What is known of an engine, its kernels and its host, and is not fitted.
 _KNOWN = (
-    *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles"),
+    *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles", "native"),
     *("widened_from_rows", "head_reads_exponent_ratio", "rereads_by_sequence"),
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
     "default_expert_tiles",
@@ -266,7 +266,8 @@ def _spent(row: MeasuredSpeed, values: Mapping[str, float]) -> Spent:
             estimate.calibration.outside_ratio
         ),
         setup.deployment.architecture.routes,
-        max(float(with_all) ** 2 - float(before) ** 2, 0.0),
+        max(float(with_all) ** 2 - float(before) ** 2, 0.0)
+        + float(estimate.calibration.added_log_sigma(channel)) ** 2,
     )
 
 

@@ -193,6 +193,17 @@ _PROMPT_PRODUCT_S = {"llama.cpp-like": 2.5e-5}
 #: chips reduce and gather in four hops each, as their links go both ways.
 _COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5, "ethernet": 3e-5, "torus": 1e-5}
 
+#: What programs read of the bandwidth of processors: STREAM reaches four fifths of it on servers,
+#: seven tenths where a die of cores has one link of 32 bytes a cycle to two channels (Ryzen since
+#: 7000, at 2 GHz), and less where 32 bits of LPDDR4X feed four cores; threads wait for the slowest
+#: after each product.
+_MEMORY_RATIO = {"cpu-x86": 0.72, "cpu-arm": 0.72}
+
+#: Level Zero, by which SYCL and oneAPI drive Intel's graphics cards, submits kernels one by one,
+#: graphs being off by default: 7 billion parameters in Q4_0 take 14 to 20 ms a token on cards
+#: whose memory needs 1 to 7 ms for them, and so for others (llama.cpp, docs/backend/SYCL.md, 2025).
+_HOST_RATIO = {f"intel/{host}": 3.5 for host in ("desktop", "workstation", "laptop", "mini-pc")}
+
 #: A ring goes on in one of a link's two directions, and both cores of a chip share its links (AWS,
 #: Trn1 and Inf2 architecture, 2025).
 _LINK_RATIO = {"ring": 0.3}
@@ -205,7 +216,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term("matrix_16bit_ratio", 0.62, 0.10, 0.90, 0.15, _HARDWARE, usual_of=_MATRIX_RATIO),
         Term("matrix_8bit_ratio", 0.55, 0.10, 0.90, 0.15, _HARDWARE),
         Term("matrix_4bit_ratio", 0.45, 0.05, 0.90, 0.15, _HARDWARE),
-        Term("memory_ratio", 0.82, 0.30, 0.97, 0.10, _HARDWARE),
+        Term("memory_ratio", 0.82, 0.30, 0.97, 0.10, _HARDWARE, usual_of=_MEMORY_RATIO),
         Term("overlap_ratio", 0.90, 0.0, 1.0, 0.20, _HARDWARE),
         Term(
             *("matrix_flops_per_joule", 8e11, 5e10, 1e13, 0.10, _POWERED),
@@ -267,7 +278,9 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         ),
     ),
     "speed/backends": BACKEND_TERMS,
-    "speed/hosts": (Term("host_ratio", 1.0, 0.2, 5.0, 0.02, _HOSTS, logarithmic=True),),
+    "speed/hosts": (
+        Term(*("host_ratio", 1.0, 0.2, 5.0, 0.02, _HOSTS), logarithmic=True, usual_of=_HOST_RATIO),
+    ),
     "speed/links": (
         Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS, usual_of=_LINK_RATIO),
         Term(

@@ -21,13 +21,13 @@ from service.core.performance.spread import MECHANISMS, TimeShares
 from service.estimation.levels import unmeasured_ratio, widening
 
 #: Standard deviations over those of kernels of measured engines and hardware: of waiting for hosts
-#: and messages, of memory outside the accelerator, whose links and drives nobody measured, and of
-#: models with routed experts. Errors of serving and of training, either of
+#: and messages, of memory outside the accelerator, whose links nobody measured, and of models with
+#: routed experts. Errors of serving and of training, either of
 #: them alone, have the best interval scores with these; they are not fitted again, since few
 #: sources would only tell how those few are.
 WIDENINGS = {
     "waiting_spread_ratio": 2.5,
-    "outside_spread_ratio": 6.0,
+    "outside_spread_ratio": 3.5,
     "experts_spread_ratio": 1.5,
 }
 #: Mechanisms by the terms that decide how long they take; all others decide what hosts do.

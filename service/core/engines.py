@@ -53,7 +53,7 @@ class EngineClass:
     products of 16-bit floats in 16 bit; what ``replays_graphs`` has the host issue a step at once,
     so that what a layer takes is the accelerator's time and not the host's. With
     ``whole_expert_tiles`` tiles are chosen by the tokens of a step, and rows of an expert do not
-    fill them.
+    fill them. What is ``native`` is compiled code that chooses tokens on the host.
     """
 
     id: str
@@ -64,6 +64,7 @@ class EngineClass:
     half_accumulation: bool = False
     replays_graphs: bool = False
     whole_expert_tiles: bool = False
+    native: bool = False
 
 
 #: The closed set of classes, by id.
@@ -102,6 +103,7 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
                 "llama.cpp",
                 half_accumulation=True,
                 whole_expert_tiles=True,
+                native=True,
             ),
             EngineClass(
                 "megatron-like",
@@ -191,9 +193,10 @@ class Engine:
     Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
     others divide each layer. Processors of the host compute ``experts_on_host``, or in small
     steps all that is ``offloaded`` to it where there is no room, or layers are copied in turn, or
-    all weights lie outside. Copies of those
-    that ``shares_experts`` may hold each expert once among them. Those that are ``preallocating``
-    take their share of the memory when they start, whatever they come to need of it; those that
+    all weights lie outside; ``spills_from`` is the generation from which on it does so untold, and
+    ``spills_layers`` whether with whole layers rather than experts first. Copies of those that
+    ``shares_experts`` may hold each expert once among them. Those that are ``preallocating`` take
+    their share of the memory when they start, whatever they come to need of it; those that
     ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those that are
     ``preempting`` take pages as answers grow, and pause a request where pages run out; others set
     room aside for a whole answer when they begin with it. Those with ``beam_caches`` decode by
@@ -220,6 +223,8 @@ class Engine:
     divides_layers: bool = False
     experts_on_host: bool = False
     offloaded: Offloaded | None = None
+    spills_from: str | None = None
+    spills_layers: bool = False
     shares_experts: bool = False
     preallocating: bool = False
     pads_heads: bool = False
@@ -263,6 +268,13 @@ class Engine:
         """Key of the release whose fitted constants hold for a generation."""
         own = (one.constants_of for one in self.generations if one.id == generation)
         return release_key(self.id, next(own, None) or generation)
+
+    def spills(self, generation: str | None) -> bool:
+        """Whether a generation, or the newest, leaves to the host untold what has no room."""
+        ids = [one.id for one in self.generations]
+        if self.spills_from not in ids or generation not in ids:
+            return self.spills_from is not None
+        return ids.index(generation) >= ids.index(self.spills_from)
 
     def named(self, reference: str) -> Generation | None:
         """The generation that a name of the engine says, too; None if it says none."""

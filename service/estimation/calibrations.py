@@ -205,6 +205,7 @@ def _calibration(
         "replays_graphs": exact(replays_graphs),
         "whole_expert_tiles": exact(kind.whole_expert_tiles),
     }
+    figures["native"] = exact(kind.native and not family.startswith("cpu-"))
     for part in parts:
         figures |= part.figures
     if usage == "offline":

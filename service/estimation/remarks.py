@@ -154,6 +154,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "setting_unused": (),
     "some_prices_unknown": ("metrics", "choices"),
     "speed_left_open": ("tokens_per_s", "tpot_s", "ttft_s", "step_s", "training", "serving"),
+    "spilled_to_host": ("fits", "serving.memory_tiers", "memory", "deployment"),
     "stages_not_alike": ("parallelism.pipeline", "virtual_stages", "training"),
     "tensor_across_slow_links": ("parallelism.tensor", "parallelism"),
     "tier_capacity_unknown": ("memory_tiers", "offload.memory_tier", "tier"),

@@ -66,5 +66,7 @@ def usual_framework(snapshot: CatalogSnapshot, hardware: Hardware) -> str | None
 
 @derived(most=1024)
 def _usual_on(snapshot: CatalogSnapshot, hardware: Hardware) -> str | None:
-    engines = (entry.value for entry in snapshot.engines.values())
-    return next((one.id for one in engines if one.usual.has(hardware)), None)
+    """The engine whose list has the accelerator itself, else the one that has its family."""
+    usual = [one for entry in snapshot.engines.values() if (one := entry.value).usual.has(hardware)]
+    own = (one.id for one in usual if one.usual.names_one(hardware))
+    return next(own, usual[0].id if usual else None)

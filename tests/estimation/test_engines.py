@@ -30,6 +30,7 @@ from service.estimation.training.calibrations import training_figures
 from service.estimation.training.estimate import training_memory_answer
 from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.requests import EXAMPLE_TRAINING, MemoryTrainingRequest
+from service.estimation.usual_engines import usual_engine
 
 
 def with_engines(snapshot: CatalogSnapshot, *engines: dict[str, Any]) -> CatalogSnapshot:
@@ -334,9 +335,31 @@ def test_no_accelerator_has_two_usual_engines_and_each_engine_runs_where_it_is_u
 ):
     engines = [entry.value for entry in packaged_snapshot.engines.values()]
     for entry in packaged_snapshot.accelerators.values():
-        usual = [one for one in engines if one.usual.has(entry.value.hardware)]
-        assert len(usual) <= 1
-        assert all(one.runs_on(entry.value.hardware) for one in usual)
+        hardware = entry.value.hardware
+        usual = [one for one in engines if one.usual.has(hardware)]
+        # Itself, such as a laptop's, counts before its family.
+        own = [one for one in usual if one.usual.names_one(hardware)]
+        assert len(own or usual) <= 1
+        assert all(one.runs_on(hardware) for one in usual)
+
+
+@pytest.mark.parametrize(
+    ("id_", "engine"),
+    [
+        ("nvidia-rtx-4060-laptop-8gb", "llama.cpp"),
+        ("nvidia-rtx-3060-12gb", "llama.cpp"),
+        ("nvidia-rtx-4090-24gb", "vllm"),
+        ("nvidia-jetson-agx-orin-64gb", "llama.cpp"),
+        ("nvidia-a100-sxm-80gb", "vllm"),
+        ("amd-rx-7900-xtx-24gb", "llama.cpp"),
+        ("amd-mi300x-192gb", "vllm"),
+        ("amd-ryzen-9-9950x", "llama.cpp"),
+        ("intel-arc-b580-12gb", "llama.cpp"),
+    ],
+)
+def test_people_run_quantised_files_on_machines_of_their_own(packaged_snapshot, id_, engine):
+    accelerator = packaged_snapshot.accelerators[id_].value
+    assert usual_engine([accelerator], [], packaged_snapshot) == engine
 
 
 def test_lists_of_hardware_name_what_there_is(packaged_snapshot):

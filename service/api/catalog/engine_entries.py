@@ -133,6 +133,10 @@ class EngineLayout(Stated):
     offloaded: NotRequired[Literal["host", "in-turn", "whole"]]
     """In steps of few tokens, processors of the host compute what lies in its memory; each layer is
     copied when it is due; or all weights lie outside and are fetched ahead."""
+    spills_from: NotRequired[str]
+    """The generation from which on it does so untold with what has no room."""
+    spills: NotRequired[Literal["layers"]]
+    """What that is: whole layers; others leave experts to the host first."""
     shares_experts: NotRequired[bool]
     """Whether copies of a model may hold each of its experts once among them."""
     source: str

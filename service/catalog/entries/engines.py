@@ -96,6 +96,8 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         divides_layers=layout.get("divides") == "layers",
         experts_on_host=layout.get("experts") == "host",
         offloaded=layout.get("offloaded"),
+        spills_from=layout.get("spills_from"),
+        spills_layers=layout.get("spills") == "layers",
         shares_experts=layout.get("shares_experts") is True,
         recipes=_recipes(trains),
         preallocating=fields.get("preallocating") is True,

@@ -239,30 +239,27 @@ def goodput_of(estimate: InferenceEstimate, limits: Sequence[TimeLimit]) -> Good
     return replace(found, requests_per_s=reaching(found.requests_per_s, rates))
 
 
+#: How unsure it is what drives deliver, by file systems, sizes of blocks and mapping: judged to be
+#: within a factor of two [-].
+_DRIVES_LOG_SIGMA = 0.45
+
+
 def with_tiers(
     deployment: Deployment, calibration: PerformanceCalibration, tiers: InferenceTiers
 ) -> tuple[Deployment, PerformanceCalibration]:
     """Deployment and calibration as steps see them when part of what they read lies outside.
 
     The bandwidth becomes what all tiers together amount to for the bytes of a step, and its
-    spread joins that of the measured efficiencies; what that adds to the time of memory is as
+    spread comes beside that of kernels; what that adds to the time of memory is as
     unsure as other waiting for a host. Where the host computes experts, so do its rates and their
     spread; where it computes layers in small steps, others see what copying amounts to.
     """
-    bandwidth, hardware = tiers.bandwidth_bytes_per_s, calibration.hardware
-    copying = tiers.copying_bytes_per_s
-    computing = reading = log(bandwidth.high / bandwidth.low) / 2.0 / Z_90
-    host_log_sigma = reading
-    if copying is not None:
-        computing, reading = log(copying.high / copying.low) / 2.0 / Z_90, 0.0
+    bandwidth, copying = tiers.bandwidth_bytes_per_s, tiers.copying_bytes_per_s
+    reading = log(bandwidth.high / bandwidth.low) / 2.0 / Z_90
+    computing = reading if copying is None else log(copying.high / copying.low) / 2.0 / Z_90
     if tiers.processors is not None:
         computing, reading = map(hypot, (computing, reading), tiers.processors.log_sigmas)
-    wider = replace(
-        hardware,
-        decode_log_sigma=hypot(hardware.decode_log_sigma, reading),
-        prefill_log_sigma=hypot(hardware.prefill_log_sigma, computing),
-        throughput_log_sigma=hypot(hardware.throughput_log_sigma, reading),
-    )
+    of_drives = _DRIVES_LOG_SIGMA * tiers.drives_ratio
     alone_per_s = deployment.accelerator.memory_bandwidth_bytes_per_s
     slower = replace(deployment.accelerator, memory_bandwidth_bytes_per_s=bandwidth.value)
 
@@ -271,12 +268,13 @@ def with_tiers(
 
     return replace(deployment, accelerator=slower), replace(
         calibration,
-        hardware=wider,
         outside_ratio=outside_ratio(bandwidth.value),
+        outside_log_sigma=hypot(reading, of_drives),
+        outside_prompts_log_sigma=hypot(computing, of_drives),
         host=tiers.processors,
         copied=None
         if copying is None
-        else CopiedWeights(copying.value, outside_ratio(copying.value), host_log_sigma),
+        else CopiedWeights(copying.value, outside_ratio(copying.value)),
     )
 
 

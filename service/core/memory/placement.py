@@ -19,7 +19,8 @@ _LEAST_BYTES = 1e-300
 class Part:
     """Something to store: its size, and what of it a step touches, evenly over its bytes [B].
 
-    ``tier`` is the index of the tier that it must go to, None for wherever there is room.
+    ``tier`` is the index of the tier that it goes to, or to those after it as far as that has no
+    room; None for wherever there is room.
     """
 
     name: str
@@ -84,9 +85,10 @@ class Placement:
 def place(parts: Sequence[Part], rooms: Sequence[Room]) -> Placement:
     """Place parts in tiers so that a step takes least when tiers are read one after the other.
 
-    Parts that must be in a certain tier go first. Of the others, those with most bytes touched
-    for each byte stored take the fastest tier; what does not fit continues in the next one. As
-    parts may be divided, swapping any two bytes of them could only slow a step down.
+    Parts that are for a certain tier go first, on to the next one where it is full. Of the others,
+    those with most bytes touched for each byte stored take the fastest tier; what does not fit
+    continues in the next one. As parts may be divided, swapping any two bytes of them could only
+    slow a step down.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def place(parts: Sequence[Part], rooms: Sequence[Room]) -> Placement:
     for elements, fastest_first, hottest_first in orders:
         for part in [*bound, *(free[index] for index in hottest_first)]:
             remaining = part.stored_bytes * elements
-            for tier in fastest_first if part.tier is None else [part.tier]:
+            for tier in fastest_first if part.tier is None else range(part.tier, len(rooms)):
                 taken = minimum(remaining, maximum(left[tier], 0.0))
                 if np.any(taken > 0.0):
                     left[tier] = left[tier] - taken

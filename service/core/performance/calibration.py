@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from service.core.elementwise import Number, hypot
+from service.core.elementwise import Number, hypot, is_nothing
 from service.core.figures import Figures, from_figures
 from service.core.learning import CHANNELS, NO_CORRECTION, NO_CORRECTIONS, Correction, Corrections
 from service.core.performance.host_experts import HostProcessors
@@ -142,6 +142,10 @@ class EngineOverhead:
     """Accelerators up to which a step with one token is a graph."""
     replayed_ratio: float = field(default=1.0, metadata=FIGURE)
     """Time of a layer in such a graph over that of issuing its kernels [-]."""
+    native: bool = field(default=False, metadata=ALIKE)
+    """Whether native code drives an accelerator from a host that chooses tokens, by logits that are
+    copied to it (llama.cpp, ``llama_context::decode``, 2025; ExLlamaV2, ``ExLlamaV2Sampler``,
+    2023)."""
 
     # Servers and sampling
 
@@ -302,13 +306,11 @@ class CopiedWeights:
     """What steps see that copy weights from outside the accelerator before they multiply them.
 
     ``bandwidth_bytes_per_s`` is what all memories together amount to [B/s], and ``outside_ratio``
-    how much of the time of memory is owed to what lies outside [-]. Others, in which processors of
-    the host compute, have the spread ``host_log_sigma`` beside that of kernels [-].
+    how much of the time of memory is owed to what lies outside [-].
     """
 
     bandwidth_bytes_per_s: Number = field(metadata=FIGURE)
     outside_ratio: Number = field(metadata=FIGURE)
-    host_log_sigma: Number = field(metadata=FIGURE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -322,7 +324,9 @@ class PerformanceCalibration:
     spent on, and ``outside_ratio`` how much of the time of memory is owed to what lies outside the
     accelerator [-]. Experts are computed by the ``host``, as far as it serves this accelerator; by
     the accelerator where that is None. Where processors compute what lies outside in small steps,
-    ``copied`` is what others see.
+    ``copied`` is what others see. Beside the spread of kernels, memory outside the accelerator adds
+    ``outside_log_sigma`` to that of decoding and ``outside_prompts_log_sigma`` to that of prompts
+    [-].
     """
 
     hardware: HardwareEfficiency = field(metadata=FIGURE)
@@ -335,6 +339,8 @@ class PerformanceCalibration:
     outside_ratio: Number = field(default=0.0, metadata=FIGURE)
     host: HostProcessors | None = field(default=None, metadata=FIGURE)
     copied: CopiedWeights | None = field(default=None, metadata=FIGURE)
+    outside_log_sigma: Number = field(default=0.0, metadata=FIGURE)
+    outside_prompts_log_sigma: Number = field(default=0.0, metadata=FIGURE)
 
     def reached_ratio(self, own_ratio: Number) -> Number:
         """Share of bandwidth that kernels reach who reach a share of the accelerator's own [-].
@@ -352,10 +358,13 @@ class PerformanceCalibration:
         if copied is not None and figure == "prefill":
             outside = copied.outside_ratio
         own = log_sigma * self.widening.ratio(shares.reading_outside(outside), routed)
-        if copied is None or figure == "prefill":
-            return own
-        spread: Number = hypot(own, copied.host_log_sigma)
+        added = self.added_log_sigma(figure)
+        spread: Number = own if is_nothing(added) else hypot(own, added)
         return spread
+
+    def added_log_sigma(self, figure: str) -> Number:
+        """What memory outside the accelerator adds to the spread of a figure, in squares [-]."""
+        return self.outside_prompts_log_sigma if figure == "prefill" else self.outside_log_sigma
 
     @property
     def decode_log_sigma(self) -> Number:

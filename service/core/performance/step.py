@@ -22,6 +22,7 @@ from service.core.performance.attended import AttentionWork, attended
 from service.core.performance.beams import beams_pair_s
 from service.core.performance.calibration import (
     COPIED_TOKENS,
+    PAYLOAD_RATIO,
     EngineOverhead,
     PerformanceCalibration,
 )
@@ -55,6 +56,8 @@ _VECTOR_SCORE_FLOPS = 512.0
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
 _VECTOR_ROWS = 8
+#: Of a logit that is copied to the host [B].
+_LOGIT_BYTES = 4.0
 
 
 class AttentionCost(NamedTuple):
@@ -132,6 +135,7 @@ class RankSteps:
     prompts_s: Number
     bucket_ratio: float
     experts_on_host: bool
+    outside_ratio: Number = 0.0
     copying: RankSteps | None = None
 
     def time(self, load: StepLoad) -> StepTime:
@@ -235,6 +239,10 @@ class RankSteps:
             beside_s = beside_s + bound * item_memory_s
             compute_s = compute_s + item_compute_s
             memory_s = memory_s + item_memory_s
+        if not is_nothing(self.outside_ratio):
+            # Links bring what lies outside, or processors of the host compute it.
+            own_s = maximum(memory_s - beside_s - host_s, 0.0)
+            host_s = host_s + self.outside_ratio * own_s
         compute_bound_s = longer_s + self.exposed_ratio * beside_s
         work_s = (
             compute_bound_s + (memory_s - beside_s) + self.exposed_ratio * (compute_s - longer_s)
@@ -406,7 +414,8 @@ def _rank_steps(
         * engine.waited_ratio,
         narrowing_s=narrowing_s,
         step_s=engine.step_s * engine.waited_ratio,
-        sequence_s=(engine.sequence_s + streaming * engine.streamed_s) * engine.waited_ratio,
+        sequence_s=(engine.sequence_s + streaming * engine.streamed_s) * engine.waited_ratio
+        + _logits_s(work, accelerator, engine),
         schedules_ahead=engine.schedules_ahead,
         sequence_bytes=work.state_bytes_per_sequence
         + engine.sampled_bytes * engine.sampling_ratio * work.chosen_from,
@@ -431,6 +440,7 @@ def _rank_steps(
         prompts_s=engine.prompts_s * engine.waited_ratio,
         bucket_ratio=engine.bucket_ratio,
         experts_on_host=on_host,
+        outside_ratio=calibration.outside_ratio,
     )
 
 
@@ -447,6 +457,14 @@ def step_time(
 ) -> StepTime:
     """A single step of a rank; see :meth:`RankSteps.time`."""
     return rank_steps(work, accelerator, parallelism, calibration, fused).time(load)
+
+
+def _logits_s(work: RankWork, accelerator: Accelerator, engine: EngineOverhead) -> Number:
+    """Time to copy a sequence's logits, in 32 bits, to a host that chooses its token [s]."""
+    link = accelerator.host_link_bandwidth_bytes_per_s
+    if not engine.native or link is None:
+        return 0.0
+    return _LOGIT_BYTES * work.chosen_from / (link * PAYLOAD_RATIO)
 
 
 def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:

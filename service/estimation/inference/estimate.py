@@ -51,16 +51,14 @@ from service.estimation.inference.answers import (
     TaskTime,
 )
 from service.estimation.inference.constraints import constraints
-from service.estimation.inference.deployment import (
-    ComputedDeployment,
-    compute_deployment,
-)
+from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.echo import echo
 from service.estimation.inference.goodput import goodput_answer, resolve_limits
 from service.estimation.inference.mitigations import inference_mitigations
 from service.estimation.inference.placement import placement
 from service.estimation.inference.requests import PlacedRequest
-from service.estimation.learning.deployments import calibration_used, learnt_deployment
+from service.estimation.inference.spilling import computed_deployment
+from service.estimation.learning.deployments import calibration_used
 from service.estimation.learning.learnt import learnt_steps
 from service.estimation.mitigations import NOTHING_TO_CHANGE
 from service.estimation.platforms import sited
@@ -143,7 +141,7 @@ def inference_estimate(
     problems = Problems()
     year = request.period.year
     region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
-    computed = compute_deployment(learnt_deployment(request, snapshot, problems))
+    computed = computed_deployment(request, snapshot, problems)
     limits = resolve_limits(request.limits, computed, problems)
     problems.stop_if_any()
     place = sited(problems.resolved(region), computed.resolved.machine, request.facility, snapshot)
@@ -246,7 +244,7 @@ def deployment_costs(
 
 
 def _compute(request: DeploymentRequest, snapshot: CatalogSnapshot) -> ComputedDeployment:
-    return compute_deployment(learnt_deployment(request, snapshot, Problems()))
+    return computed_deployment(request, snapshot, Problems())
 
 
 def _grounds(

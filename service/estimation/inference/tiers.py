@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import hypot, inf
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -21,6 +21,7 @@ from service.core.memory.inference.tiers import (
 )
 from service.core.memory.tiers import MemoryTier, TierWorth
 from service.core.performance.host_experts import HostProcessors, HostReach
+from service.core.performance.spread import NO_WIDENING
 from service.estimation.calibrations import processors_calibration
 from service.estimation.requests import MemoryTierRequest, OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
@@ -132,20 +133,25 @@ def _processors(
             "host_memory_bandwidth_bytes_per_s",
         )
         return None
-    reach = _reach(release, snapshot)
+    reach = _reach(release, snapshot, unmeasured=True)
     return HostProcessors(
         reach.multiplying(platform.host_matrix_flops_per_s), reach.reading(memory_bytes_per_s)
     )
 
 
-def _reach(release: str, snapshot: CatalogSnapshot) -> HostReach:
-    """What processors of a host reach of their peaks with a release of an engine."""
-    hardware = processors_calibration(snapshot, release).hardware
+def _reach(release: str, snapshot: CatalogSnapshot, *, unmeasured: bool = False) -> HostReach:
+    """What processors of a host reach of their peaks with a release of an engine.
+
+    Spreads are those of kernels, or of ``unmeasured`` ones, where nothing else says how unsure it
+    is what lies outside the accelerator.
+    """
+    found = processors_calibration(snapshot, release)
+    hardware, wider = found.hardware, found.widening if unmeasured else NO_WIDENING
     return HostReach(
         matrix_ratio=float(hardware.matrix_ratio[16]),
         memory_ratio=float(hardware.memory_ratio),
-        matrix_log_sigma=float(hardware.prefill_log_sigma),
-        memory_log_sigma=float(hardware.decode_log_sigma),
+        matrix_log_sigma=float(hardware.prefill_log_sigma * hypot(1.0, wider.compute_spread_ratio)),
+        memory_log_sigma=float(hardware.decode_log_sigma * hypot(1.0, wider.memory_spread_ratio)),
     )
 
 

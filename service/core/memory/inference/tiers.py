@@ -232,6 +232,17 @@ class InferenceTiers:
         return (read[0], own, *read[2:])
 
     @property
+    def drives_ratio(self) -> Number:
+        """Share of the time in which a decoding step reads that drives take [-]."""
+        times = [one.time_s for one in self.traffic()]
+        drives = [
+            time_s
+            for tier, time_s in zip(self.outside, times[1:], strict=True)
+            if tier.kind == "storage"
+        ]
+        return sum(drives) / maximum(sum(times), _LEAST_S)
+
+    @property
     def room_bytes(self) -> Number:
         """Room for weights and caches in the accelerator [B]."""
         return self.rooms[0].capacity_bytes

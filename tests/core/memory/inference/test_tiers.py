@@ -90,6 +90,14 @@ def test_bound_parts_go_where_they_must_and_the_rest_is_told():
     assert not placement.fits
 
 
+def test_bound_parts_go_on_to_the_tiers_after_theirs_and_never_back():
+    # All weights lie outside: in memory of the host, and what that has no room for on a drive.
+    rooms = [Room(50.0, 10.0), Room(20.0, 2.0), Room(100.0, 1.0)]
+    placement = place([Part("weights", 60.0, 60.0, tier=1)], rooms)
+    assert [placement.stored_bytes(at) for at in range(3)] == [0, 20.0, 40.0]
+    assert placement.fits
+
+
 sizes = st.floats(0.0, 100.0)
 
 

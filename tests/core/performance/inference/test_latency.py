@@ -761,6 +761,25 @@ def test_a_host_that_waits_for_launches_keeps_stages_from_overlapping(pipeline, 
     assert overlapping_stages(pipeline, launches) == pytest.approx(stages)
 
 
+def test_logits_cross_the_link_of_a_host_that_chooses_tokens():
+    """Native code samples on the host: a vocabulary of 32-bit floats for each sequence."""
+    chosen = deployment()
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    load = StepLoad(0.0, 0.0, 0.0, 2.0, 256.0)
+    narrow = replace(H100, host_link_bandwidth_bytes_per_s=1e9)
+
+    def copied_s(accelerator):
+        own, other = (
+            step_time(work, load, accelerator, chosen.parallelism, with_engine(native=native))
+            for native in (True, False)
+        )
+        return own.total_s - other.total_s
+
+    logits_bytes = 2 * 4 * chosen.architecture.vocab_size
+    assert copied_s(narrow) == pytest.approx(logits_bytes / (1e9 * 128 / 152), rel=1e-6)
+    assert copied_s(H100) < copied_s(narrow) / 20
+
+
 def test_a_graph_of_one_token_saves_what_its_kernels_take_to_be_issued():
     chosen = deployment("llama-70b")
     model = (chosen.architecture, chosen.precision)
