@@ -17,7 +17,7 @@ UNTOLD = (
 #: What people make otherwise beside these.
 ALSO_OPEN = ("attention", "gradient_dtype", "framework_generation")
 #: The same of settings that depend on how a model is divided.
-UNTOLD_OF_LAYOUTS = ("zero_stage", "pipeline_schedule")
+UNTOLD_OF_LAYOUTS = ("zero_stage", "data_parallel_shard_degree", "pipeline_schedule")
 #: The same of number formats: what weights are held in where all of them are trained.
 UNTOLD_OF_PRECISION = ("weights",)
 #: The same of where inputs of layers that are recomputed whole are kept, and of how attention is
@@ -59,7 +59,8 @@ class Recipes:
     """What a framework can train with: methods, and what it divides a model by besides data.
 
     Anything where there are none. Beside a pipeline it divides states up to
-    ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
+    ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for, all ranks
+    divide states where it has no ``shard_groups``,
     ``fp8_recipes`` the ways in which it scales operands of 8 bits, of which the first is usual,
     ``bases`` formats of frozen weights of fewer bits, of which ``usual_base`` is taken unless told
     otherwise (None: that of bitsandbytes), ``products`` formats of 8 or fewer bits that
@@ -108,6 +109,7 @@ class Recipes:
     interleaved_rounds: InterleavedRounds | None = None
     recomputes_in_part: tuple[Recomputation, ...] = ()
     usual_base: str | None = None
+    shard_groups: bool = True
 
     def untold(
         self,

@@ -392,6 +392,12 @@ def check_trains(
             f"{framework.name} has no {recipe} scaling, but {known}; use one of these, or another "
             "framework",
         )
+    if settings.shard_groups(parallelism.data) > 1 and not recipes.shard_groups:
+        problems.add(
+            "/training/data_parallel_shard_degree",
+            f"{framework.name} divides states among all data-parallel ranks; leave it out, or use "
+            "another framework",
+        )
     stages = recipes.zero_stages
     if stages and settings.zero_stage not in stages:
         problems.add(

@@ -308,6 +308,7 @@ TRAINING: Changes = {
             "dropout": True,
             "cross_entropy": "fused",
             "zero_stage": 1,
+            "data_parallel_shard_degree": 2,
             "persistent_elements": 1_000_000,
             "expandable_segments": True,
             "memory_reserve_ratio": 0.3,

@@ -251,6 +251,10 @@ OF_TRAINING: Changes = {
     "training.expert_machines": (EXPERTS | {"training.expert_dispatch": "per-machine"}, 2),
     "training.expert_overlap_ratio": (EXPERTS, 1.0),
     "training.pipeline_schedule": (EXPERTS, "zero-bubble"),
+    "training.data_parallel_shard_degree": (
+        {"search.accelerator_counts": [8], "search.max_accelerators": 8},
+        2,
+    ),
     "training.failures.per_accelerator_day": (FAILING, 0.5),
     "training.failures.restart_s": (FAILING, 3000.0),
     "training.failures.checkpoint_interval_s": (FAILING, 60.0),

@@ -202,6 +202,8 @@ class UnlessTold(Stated):
     """Whether it has PyTorch's allocator grow its segments."""
     zero_stage: NotRequired[Literal[0, 1, 2, 3]]
     """What data-parallel ranks divide, where there are several; at most 2 in a pipeline."""
+    data_parallel_shard_degree: NotRequired[Literal["machine"]]
+    """Which ranks divide it: those of a machine; all if left out, or if it does not fit so."""
     pipeline_schedule: NotRequired[Schedule]
     """Interleaved where layers fill the stages alike and micro-batches come in whole rounds."""
     micro_batch_size: NotRequired[int]
@@ -279,6 +281,9 @@ class EngineRecipes(Stated):
     """Highest zero_stage that goes with a pipeline."""
     zero_stages: NotRequired[list[int]]
     """Values of zero_stage that it has switches for: others are refused."""
+    shard_groups: NotRequired[bool]
+    """Whether groups of data-parallel ranks can each hold all states; true if left out, if false
+    data_parallel_shard_degree is refused."""
     fp8_recipes: NotRequired[list[str]]
     """Values of fp8_recipe that it has, the usual one first: others are refused."""
     adapters: NotRequired[list[Adapter]]

@@ -266,6 +266,7 @@ def _recipes(trains: Document) -> Recipes:
         _rounds(trains.get("interleaved_rounds")),
         recomputes_in_part=cast("tuple[Recomputation, ...]", lists["recomputes_in_part"]),
         usual_base=trains.get("usual_base"),
+        shard_groups=trains.get("shard_groups", True) is True,
     )
 
 

@@ -31,7 +31,7 @@ from service.core.impacts.training_energy import TrainingEnergy
 from service.core.interval import Interval
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import TrainingOverheads
-from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import MicroBatch, TrainingSettings, makes_shard_groups
 from service.core.memory.training.state import stage_state
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.kernels import peak_flops_per_s
@@ -124,6 +124,9 @@ class TrainingVariant:
         divided = layout.data * layout.context > 1
         if self.settings.zero_stage == 0:
             return not divided
+        degree = self.settings.data_parallel_shard_degree
+        if degree is not None and not makes_shard_groups(layout, degree):
+            return False
         most = 2 if self.most_zero_stage_in_pipeline is None else self.most_zero_stage_in_pipeline
         return divided and not (self.settings.zero_stage > most and layout.pipeline > 1)
 

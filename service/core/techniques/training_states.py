@@ -54,6 +54,14 @@ def _zero_3(memory: TrainingMemory) -> Iterator[TrainingChange]:
         )
 
 
+def _whole_shard_group(memory: TrainingMemory) -> Iterator[TrainingChange]:
+    ranks = memory.deployment.parallelism.data
+    if memory.settings.shard_groups(ranks) > 1:
+        yield training_settings(
+            "divide states among all data-parallel ranks", data_parallel_shard_degree=ranks
+        )
+
+
 def _narrow_states(memory: TrainingMemory) -> Iterator[TrainingChange]:
     narrow = {"adamw": "adamw-8bit", "paged-adamw": "paged-adamw-8bit"}
     settings = memory.settings
@@ -148,6 +156,7 @@ TECHNIQUES = (
     Technique("zero-1", "same-result", training=_zero_1),
     Technique("zero-2", "same-result", training=_zero_2),
     Technique("zero-3", "same-result", training=_zero_3),
+    Technique("whole-shard-group", "same-result", training=_whole_shard_group),
     Technique("8-bit-optimizer", "near-same-result", training=_narrow_states),
     Technique("paged-optimizer", "same-result", training=_paged),
     Technique("other-optimizer", "other-recipe", training=_other_optimizer),

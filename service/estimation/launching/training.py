@@ -25,6 +25,7 @@ _UNSAID: Mapping[str, Any] = MappingProxyType(
     | {"embedding_as_layers": False, "sequence_parallel": False, "method": "full"}
     | {"activation_checkpointing": "none", "zero_stage": 0, "optimizer": "adamw"}
     | {"fp8_recipe": None, "prediction_layers": 0, "pipeline_layout": None}
+    | {"shard_groups": 1, "shard_degree": None}
 )
 #: Kinds of parallelism that not every framework has.
 _DEGREES = ("tensor", "pipeline", "context", "expert")
@@ -42,6 +43,7 @@ _NAMED: Mapping[str, str] = MappingProxyType(
         "method": "the method",
         "activation_checkpointing": "what is recomputed",
         "zero_stage": "the ZeRO stage",
+        "shard_groups": "copies of what data-parallel ranks divide",
         "optimizer": "the optimizer",
         "fp8_recipe": "the scaling of 8-bit operands",
         "prediction_layers": "layers of multi-token prediction",
@@ -174,6 +176,8 @@ def _settings(
     stages = pipeline * training["virtual_stages"]
     predictions = training.get("prediction_layers") or 0
     fully_sharded = training["zero_stage"] >= 2
+    degree = training.get("data_parallel_shard_degree") or data
+    groups = data // degree if training["zero_stage"] > 0 else 1
     tokens = training.get("tokens") or 0.0
     samples = ceil(tokens / training["sequence_length"])
     some = training.get("recomputed_layers")
@@ -185,8 +189,10 @@ def _settings(
         "pipeline": pipeline,
         "context": layout["context"],
         "expert": layout["expert"],
-        "shard": data if fully_sharded else 1,
-        "replicate": 1 if fully_sharded else data,
+        "shard": degree if fully_sharded else 1,
+        "replicate": groups if fully_sharded else data,
+        "shard_groups": groups,
+        "shard_degree": degree if groups > 1 else None,
         "micro_batch_size": micro,
         # A pipeline takes the micro-batches of a step together.
         "rank_batch_size": micro * (accumulated if pipeline > 1 else 1),

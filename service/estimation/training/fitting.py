@@ -21,6 +21,7 @@ from service.core.recipes import Recomputation
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.rejection import Rejected
 from service.estimation.training.requests import TrainingSettingsRequest
+from service.estimation.training.shard_groups import GROUPED
 from service.estimation.training.usual_layouts import DIVIDES_MODELS
 
 RECOMPUTED, DIVIDED = "activation_checkpointing", "zero_stage"
@@ -92,11 +93,13 @@ def least_that_fits(
     resolved
         The same run with other settings; may raise `Rejected`.
     """
+    usual = run
+    run, asked = _of_all_ranks(run, asked, resolved)
     stages = further_stages(asked, run.setup, framework)
     kept = _dividing(run, stages, asked, resolved)
     memory = _memory(kept)
     if memory.fits or not _may_recompute(asked, run.setup.settings):
-        return _fitted(run, kept if memory.fits else run, ())
+        return _fitted(usual, kept if memory.fits else run, ())
     ways = (
         {DIVIDED: stage, RECOMPUTED: "full"} for stage in (run.setup.settings.zero_stage, *stages)
     )
@@ -105,7 +108,7 @@ def least_that_fits(
     alike = other.in_batches(int(kept.setup.micro_batch.sequences))
     recomputed = _memory(alike)
     if not recomputed.fits:
-        return Fitted(run)
+        return Fitted(usual)
     missing, is_near = _missing_bytes(memory), _may_keep_all(memory)
     parallelism = run.setup.deployment.parallelism
     if missing > 0.0 and (is_near or parallelism.replica_accelerators > 1):
@@ -113,13 +116,13 @@ def least_that_fits(
         lean = _holding_less(kept, divided, framework, resolved) if is_near else divided
         part = _in_part(alike, divided, lean, framework, resolved)
         if part is not None:
-            return _fitted(run, part, (alike, resolved(lean)) if is_near else (alike,))
+            return _fitted(usual, part, (alike, resolved(lean)) if is_near else (alike,))
     saved = float(memory.total_bytes.value - recomputed.total_bytes.value)
     if saved <= 0.0 or missing < _NEARER_TO_NONE * saved:
-        return _fitted(run, kept, (alike,))
+        return _fitted(usual, kept, (alike,))
     if is_near:
-        return _fitted(run, alike, (kept,))
-    return _fitted(run, other, ())
+        return _fitted(usual, alike, (kept,))
+    return _fitted(usual, other, ())
 
 
 def untold_that_fits(
@@ -132,8 +135,23 @@ def untold_that_fits(
 
     The parameters are those of :func:`least_that_fits`.
     """
-    kept = _dividing(run, further_stages(asked, run.setup, framework), asked, resolved)
+    whole, asked = _of_all_ranks(run, asked, resolved)
+    kept = _dividing(whole, further_stages(asked, whole.setup, framework), asked, resolved)
     return _fitted(run, kept, ()) if _memory(kept).fits else None
+
+
+def _of_all_ranks(
+    run: Resolved,
+    asked: TrainingSettingsRequest,
+    resolved: Callable[[TrainingSettingsRequest], Resolved],
+) -> tuple[Resolved, TrainingSettingsRequest]:
+    """The run and what was asked, with all ranks as one group where groups untold are too small."""
+    untold = asked.data_parallel_shard_degree is None
+    if not untold or run.setup.settings.data_parallel_shard_degree is None or _memory(run).fits:
+        return run, asked
+    ranks = run.setup.deployment.parallelism.data
+    told = asked.model_copy(update={GROUPED: ranks})
+    return resolved(told), told
 
 
 def _dividing(
@@ -318,6 +336,8 @@ def made_to_fit(usual: TrainingSettings, settings: TrainingSettings) -> Iterator
     done = []
     if settings.zero_stage != usual.zero_stage:
         done.append((DIVIDED, f"ZeRO stage {settings.zero_stage}"))
+    if settings.data_parallel_shard_degree != usual.data_parallel_shard_degree:
+        done.append((GROUPED, "states divided among all data-parallel ranks"))
     if settings.gradient_bytes != usual.gradient_bytes:
         done.append(("gradient_dtype", "gradients in 16 bit"))
     if settings.gradient_sum_bytes != usual.gradient_sum_bytes:

@@ -312,6 +312,15 @@ class TrainingSettingsRequest(Request):
     FSDP, torchtitan, torchtune, LitGPT, Llama Cookbook, MaxText, Levanter, FMS FSDP, LLM Foundry,
     NeMo AutoModel, verl and Colossal-AI, 2 for OpenRLHF, 1 for NeMo, Megatron Bridge and GPT-NeoX,
     0 for others; if the run does not fit by that, the lowest stage with which it does."""
+    data_parallel_shard_degree: (
+        Annotated[int, Field(ge=1, le=1_000_000)] | Literal["machine"] | None
+    ) = Field(None, examples=[8])
+    """Number of data-parallel ranks that share what zero_stage divides, each group of so many
+    holding all of it (hybrid sharding, HSDP). It is torchtitan's
+    data_parallel_shard_degree, DeepSpeed's mics_shard_size, and data-parallel ranks over Megatron's
+    num_distributed_optimizer_instances; machine means as many as a machine has (HYBRID_SHARD of
+    FSDP). It must divide the data-parallel ranks; ranks of context parallelism come on top. If
+    null, all ranks are one group, but machine with FMS FSDP and LitGPT where that fits."""
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
     """With zero_stage 3, tensors of up to this many elements are kept whole on every rank. This is
     DeepSpeed's stage3_param_persistence_threshold (100,000 by default there)."""

@@ -68,6 +68,7 @@ from service.estimation.training.overheads import (
 )
 from service.estimation.training.products import check_products, products_warnings
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
+from service.estimation.training.shard_groups import check_shard_groups, with_shard_degree
 from service.estimation.training.tiers import offload_warnings, resolve_tier, tier_share
 from service.estimation.training.untold import (
     STATE_BYTES,
@@ -204,6 +205,9 @@ def as_told(
             architecture,
             parallelism,
         )
+        training = with_shard_degree(
+            training, recipes, parallelism, None if accelerator is None else accelerator.value
+        )
     settings = replace(
         training_settings(training, release.generation, recipes, architecture),
         recomputed_layers_ratio=_recomputed_ratio(training, architecture, parallelism),
@@ -216,6 +220,7 @@ def as_told(
         if parallelism is not None:
             tokens = float(training.sequence_length)
             check_schedule(settings, tokens, architecture, parallelism, problems)
+            check_shard_groups(settings, parallelism, problems)
         precision = _precision(request, recipes, architecture, problems)
     problems.stop_if_any()
     model, architecture = problems.resolved(model), problems.resolved(architecture)
@@ -300,6 +305,9 @@ def training_settings(
         prediction_layers=asked.prediction_layers or 0,
         attention=asked.attention or "flash",
         zero_stage=asked.zero_stage or 0,
+        data_parallel_shard_degree=(
+            degree if isinstance(degree := asked.data_parallel_shard_degree, int) else None
+        ),
         expandable_segments=bool(asked.expandable_segments),
         pipeline_schedule=asked.pipeline_schedule or "1f1b",
         virtual_stages=asked.virtual_stages or 1,

@@ -67,6 +67,10 @@ def _idle(settings: TrainingSettings) -> Mapping[str, tuple[str, ...]]:
         idle[f"with cross_entropy {settings.cross_entropy} all tokens are taken at once"] = (
             "cross_entropy_chunk_tokens",
         )
+    if not settings.zero_stage:
+        idle["with zero_stage 0 each data-parallel rank holds all states"] = (
+            "data_parallel_shard_degree",
+        )
     if settings.activation_checkpointing != "full":
         idle["only full activation_checkpointing recomputes blocks of layers"] = (
             "checkpoint_every",

@@ -62,6 +62,8 @@ def training_setup(technique: str) -> TrainingSetup:
         settings = replace(settings, zero_stage=1)
     if technique == "parameter-offload":
         settings = replace(settings, zero_stage=3)
+    if technique == "whole-shard-group":
+        settings = replace(settings, zero_stage=3, data_parallel_shard_degree=2)
     model = "mixtral-8x7b" if technique == "expert-parallelism" else "llama-70b"
     precision = FP32 if technique == "mixed-precision" else BF16
     deployment = Deployment(architecture(model), precision, H100, parallelism)

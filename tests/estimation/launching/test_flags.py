@@ -43,6 +43,7 @@ DOCUMENTED_VALUES = {
             *("--num-virtual-stages-per-pipeline-rank", "--context-parallel-size"),
             *("--expert-model-parallel-size", "--micro-batch-size", "--global-batch-size"),
             *("--seq-length", "--train-samples", "--recompute-num-layers", "--mtp-num-layers"),
+            "--num-distributed-optimizer-instances",
         ],
         "integer",
     )

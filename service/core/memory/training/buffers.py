@@ -29,13 +29,14 @@ def result_bytes(deployment: Deployment, *, wide: bool = False) -> float:
     return max(deployment.precision.activations.bytes_per_element, _FULL if wide else HALF_BYTES)
 
 
-def kinds_of_groups(parallelism: Parallelism) -> int:
+def kinds_of_groups(parallelism: Parallelism, settings: TrainingSettings) -> int:
     """Kinds of groups of accelerators that exchange messages, each with buffers of its own [-]."""
     degrees = (
         parallelism.tensor,
         parallelism.pipeline,
         parallelism.data * parallelism.context,
         parallelism.expert,
+        settings.shard_groups(parallelism.data),
     )
     return sum(degree > 1 for degree in degrees)
 

@@ -381,7 +381,7 @@ def _on_stage(
     activations, losses, update = moments.activations, moments.logits, moments.update_bytes
 
     temporary = independent_sum((activations, losses, exact(gathered + update)))
-    groups = kinds_of_groups(parallelism)
+    groups = kinds_of_groups(parallelism, settings)
     context_bytes = framework.context_of(deployment.accelerator)
     held = independent_sum((context_bytes, scale(framework.collectives_bytes, groups)))
     unallocated = independent_sum((held, product(framework.fragmentation_ratio, temporary)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from service.core.architecture.model import DropoutSite
-from service.core.deployment import Deployment
+from service.core.deployment import Deployment, Parallelism
 from service.core.elementwise import Number
 from service.core.engines import release_key
 from service.core.lightweight import computed_once, lightweight
@@ -121,6 +121,13 @@ class Offload:
         return (self.optimizer, self.parameters, self.activations) != ("none",) * 3
 
 
+def makes_shard_groups(parallelism: Parallelism, degree: int) -> bool:
+    """Whether groups of so many data-parallel ranks have something to divide, and all experts."""
+    group = degree * parallelism.context
+    shared = parallelism.expert * parallelism.expert_tensor
+    return parallelism.data % degree == 0 and group > 1 and group * parallelism.tensor % shared == 0
+
+
 @lightweight
 class MicroBatch:
     """``sequences`` of ``tokens`` each that a data-parallel rank computes at once."""
@@ -206,7 +213,8 @@ class TrainingSettings:
     ``usual_fp8_recipe`` of the framework, which None does not know.
 
     ``zero_stage`` 1 to 3 divides optimizer, gradients and weights among data-parallel ranks (3 is
-    fully sharded data parallelism); ``bucket_elements`` go into one message,
+    fully sharded data parallelism). Groups of ``data_parallel_shard_degree`` of them each hold all
+    of it (None: all are one group). ``bucket_elements`` go into one message,
     ``prefetch_layers`` are gathered ahead, and tensors of up to ``persistent_elements`` are not
     divided. With ``expandable_segments`` the allocator grows what it has instead of adding to it;
     ``memory_reserve_ratio`` of the accelerator's memory is to stay free.
@@ -255,6 +263,7 @@ class TrainingSettings:
     pipeline_schedule: Schedule = "1f1b"
     virtual_stages: int = 1
     zero_stage: int = 0
+    data_parallel_shard_degree: int | None = None
     bucket_elements: float = 5e8
     prefetch_layers: int = 1
     persistent_elements: int = 0
@@ -312,6 +321,18 @@ class TrainingSettings:
     def from_both_ends(self) -> bool:
         """Whether micro-batches enter the pipeline at both ends, so that ranks have two stages."""
         return self.pipeline_schedule == "dualpipe"
+
+    def shard_groups(self, data_ranks: int) -> int:
+        """How many groups of data-parallel ranks each hold all that such ranks divide [-].
+
+        References
+        ----------
+        Zhao et al., PyTorch FSDP, 2023, section 3.2.2 (hybrid sharding),
+        https://arxiv.org/abs/2304.11277; Zhang et al., MiCS, 2022,
+        https://arxiv.org/abs/2205.00119
+        """
+        degree = self.data_parallel_shard_degree
+        return 1 if degree is None or not self.zero_stage else max(data_ranks // degree, 1)
 
     @property
     def updates_in_place(self) -> bool:

@@ -251,7 +251,7 @@ def _one_stage(
     for tensor, times, in_layer, heads in _held(architecture, parallelism, stage, layers):
         copies, rows, columns = rank_shape(tensor, parallelism, heads)
         elements = times * copies * rows * columns
-        ranks = _replicas(tensor, parallelism)
+        ranks = _dividing(tensor, parallelism, settings)
         bits = stored_bits(architecture, precision.weights, tensor)
         persistent = rows * columns <= settings.persistent_elements
         kind, sharing = tensor.tensor_class, ranks if sharded and not persistent else 1.0
@@ -324,8 +324,8 @@ def _count_inputs(
     """Count what is trained beside no matrix: virtual tokens, and what adapters share."""
     layers = stage_layers(architecture, parallelism)[stage]
     share = layers / architecture.layer_count
-    ranks = float(parallelism.data * parallelism.context)
     table = architecture.embedding[0]
+    ranks = _dividing(table, parallelism, counts.settings)
     found = [
         (group.count * share, layer_adapters(group, counts.settings))
         for group in architecture.groups
@@ -433,12 +433,13 @@ def _held(
         yield tensor, 1.0, False, 1
 
 
-def _replicas(tensor: Tensor, parallelism: Parallelism) -> float:
-    """Ranks that hold the same part of a tensor, among which ZeRO divides it."""
+def _dividing(tensor: Tensor, parallelism: Parallelism, settings: TrainingSettings) -> float:
+    """Ranks of a group that hold the same part of a tensor, among which ZeRO divides it."""
+    ranks = parallelism.data * parallelism.context / settings.shard_groups(parallelism.data)
     if tensor.tensor_class is TensorClass.EXPERT:
-        ranks = parallelism.tensor * parallelism.data * parallelism.context
-        return max(1.0, ranks / (parallelism.expert * parallelism.expert_tensor))
-    return float(parallelism.data * parallelism.context)
+        ranks *= parallelism.tensor / (parallelism.expert * parallelism.expert_tensor)
+        return max(1.0, ranks)
+    return ranks
 
 
 def _largest_layer(

@@ -7,7 +7,7 @@ from dataclasses import field
 from math import ceil
 
 from service.core.architecture.model import Attention, LatentAttention
-from service.core.deployment import Deployment
+from service.core.deployment import Accelerator, Deployment
 from service.core.elementwise import Number, maximum, minimum, where
 from service.core.lightweight import lightweight
 from service.core.memory.training.activations import layer_savings
@@ -64,9 +64,11 @@ def data_messages_s(
     """Gradients and gathered weights among data- and context-parallel ranks in a step [s].
 
     Gradients are scattered and, unless divided, gathered again; divided optimizers pass on
-    weights in their place. Fully sharded weights, frozen ones among them, are gathered for the
-    forward and again for the backward pass of every micro-batch, in a pipeline once. A ring over
-    several domains uses the links of all its ranks in each, of which experts have fewer.
+    weights in their place. Where groups of ranks divide states, each among itself, they sum
+    what a rank has of gradients after these are scattered. Fully sharded weights, frozen ones among
+    them, are gathered for the forward and again for the backward pass of every micro-batch, in a
+    pipeline once. A ring over several domains uses the links of all its ranks in each, of which
+    experts have fewer.
 
     References
     ----------
@@ -115,9 +117,10 @@ def _exchanged_s(
 ) -> Number:
     """Messages of a step among the ranks that hold the same weights [s].
 
-    Gathering and scattering go round a ring of all ranks, for each layer or bucket anew, so that
-    the first byte waits for every machine on its way, however little there is to send; sums of
-    whole gradients go by trees.
+    Gathering and scattering go round a ring of all ranks of a group, for each layer or bucket anew,
+    so that the first byte waits for every machine on its way, however little there is to send; sums
+    of gradients go by trees, over groups those of the part that a rank has of its group's, while
+    the group's links go on with other layers.
 
     Parameters
     ----------
@@ -134,17 +137,19 @@ def _exchanged_s(
 
     References
     ----------
-    NVIDIA/nccl, src/graph/tuning.cc, 2024 (time of rings by steps inside and between nodes)
+    NVIDIA/nccl, src/graph/tuning.cc, 2024 (time of rings by steps inside and between nodes);
+    Zhao et al., PyTorch FSDP, 2023, section 3.2.2 (hybrid sharding: gradients are scattered within
+    a group and summed over groups), https://arxiv.org/abs/2304.11277
     """
-    accelerator = deployment.accelerator
     if ranks == 1 or not held:
         return 0.0
+    accelerator = deployment.accelerator
     rings: Number = 0.0
     gradients = trainable * settings.gradient_bytes
     width = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
     if settings.zero_stage == 3:
-        each = settings.gradient_accumulation_steps * layer_passes(settings)
-        gathers = 1.0 if deployment.parallelism.pipeline > 1 else each
+        passes = settings.gradient_accumulation_steps * layer_passes(settings)
+        gathers = 1.0 if deployment.parallelism.pipeline > 1 else passes
         moved = gradients + gathers * held * width
         rings = layers * (gathers + (1.0 if trainable else 0.0))
     elif settings.zero_stage:
@@ -153,14 +158,28 @@ def _exchanged_s(
             rings = 2.0 * min(layers, ceil(trainable / _BUCKET_ELEMENTS))
     else:
         moved = 2.0 * gradients
+    groups = min(settings.shard_groups(deployment.parallelism.data), ranks)
+    each = ranks // groups
+    link_ratio = calibration.performance.hardware.link_ratio
+    within_s, hops = _around_s(moved, each, side_by_side, accelerator)
+    over_s, _ = _around_s(2.0 * gradients / each, groups, side_by_side * each, accelerator)
+    # Links within a domain carry one while those between domains carry the other.
+    apart = side_by_side * each <= accelerator.scale_up_domain_accelerators
+    sent_s = where(apart, maximum(within_s, over_s), within_s + over_s)
+    return sent_s / link_ratio + rings * hops * calibration.ring_hop_s
+
+
+def _around_s(
+    moved: Number, ranks: int, side_by_side: int, accelerator: Accelerator
+) -> tuple[Number, Number]:
+    """Time of bytes around a ring at its links' full rate [s], and machines on the way [-]."""
     joined_fast = accelerator.scale_up_domain_accelerators // side_by_side
     near = maximum(minimum(ranks, joined_fast), 1)
     inside = rate_among(near, accelerator)
     across = minimum(inside, near * scale_out(accelerator).bandwidth_bytes_per_s)
     bandwidth = where(ranks > near, across, inside)
-    sent_s = moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
     hops = (ranks / near - 1.0) * (near - 1.0 + _STEPS_OUTSIDE) / _STEPS_OF_EIGHT
-    return sent_s + rings * hops * calibration.ring_hop_s
+    return moved * (ranks - 1) / ranks / bandwidth, hops
 
 
 def layer_passes(settings: TrainingSettings) -> float:

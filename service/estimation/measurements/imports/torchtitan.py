@@ -92,6 +92,8 @@ def _note_start(run: Run, line: str, number: int) -> None:
             run.count(f"/parallelism/{name}", Part(degree, line=number))
         if shards > 1:
             run.suppose("/training/zero_stage", 3, f"line {number}: dp_shard={shards}")
+            if copies > 1:
+                run.count("/training/data_parallel_shard_degree", Part(shards, line=number))
     if batch is not None:
         local, whole = int(batch[1][:12]), int(batch[2][:12])
         run.count("/training/micro_batch_size", Part(local, line=number))

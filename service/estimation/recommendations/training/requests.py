@@ -97,6 +97,10 @@ class RunRequest(Request):
     pipeline_schedule: Schedule | None = None
     """Order of micro-batches in pipelines: gpipe, 1f1b, interleaved, or zero-bubble, which DualPipe
     comes close to. If null, 1f1b is tried, and interleaved where the framework interleaves."""
+    data_parallel_shard_degree: int | None = Field(None, ge=1, le=1_000_000, examples=[8])
+    """Number of data-parallel ranks that divide states among themselves, each group of so many
+    holding all of them (hybrid sharding, HSDP). Layouts whose ranks do not make such groups are not
+    tried. If null, all ranks are one group."""
     failures: FailuresRequest = FailuresRequest()
 
 
@@ -243,5 +247,6 @@ def settings_of(run: RunRequest) -> TrainingSettingsRequest:
         expert_dispatch=run.expert_dispatch,
         expert_machines=run.expert_machines,
         expert_overlap_ratio=run.expert_overlap_ratio,
+        data_parallel_shard_degree=run.data_parallel_shard_degree,
         failures=run.failures,
     )

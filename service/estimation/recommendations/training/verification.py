@@ -34,6 +34,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import ParallelismRequest, PrecisionRequest
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest, TrainingOffloadRequest
+from service.estimation.training.shard_groups import GROUPED
 
 
 def verified_run(
@@ -45,7 +46,7 @@ def verified_run(
     snapshot: CatalogSnapshot,
 ) -> Verified | None:
     """The candidate as a single estimate, or None where that misses a limit."""
-    asked = _request(candidate, model, search, request)
+    asked = _request(candidate, model, search, request, snapshot)
     try:
         estimate = training_estimate(asked, snapshot)
     except Rejected:
@@ -112,10 +113,17 @@ def _request(
     model: ModelReference,
     search: ResolvedTrainingSearch,
     request: TrainingRecommendationRequest,
+    snapshot: CatalogSnapshot,
 ) -> EstimateTrainingRequest:
     chosen = candidate["training"]
+    groups = {}
+    untold = snapshot.find("engines", request.trained.framework).value.recipes.unless_told
+    if GROUPED in untold and request.trained.data_parallel_shard_degree is None:
+        # Searches divide among all ranks what nobody says is divided among fewer.
+        groups[GROUPED] = candidate["parallelism"]["data"]
     settings = settings_of(request.trained).model_copy(
         update={name: chosen[name] for name in chosen if name != "offload_optimizer"}
+        | groups
         | {
             "offload": _offload(chosen["offload_optimizer"], request.trained).model_copy(
                 update={"host_memory_bytes": request.trained.host_memory_bytes}
