@@ -283,7 +283,8 @@ class TrainingSettingsRequest(Request):
     """How operands are scaled if products run in 8 bits: delayed (by the largest values of earlier
     steps), tensorwise (of the tensor), rowwise (of each row), blockwise (of each block, as in
     DeepSeek-V3), or mxfp8 (by a power of two for every 32 elements). If null, the framework's usual
-    recipe."""
+    recipe on that hardware: mxfp8 for Megatron-LM, NeMo and Megatron Bridge where matrix units
+    scale blocks (Blackwell), else delayed, or tensorwise for Megatron Bridge and torchtitan."""
     expert_dispatch: ExpertDispatch = "all-to-all"
     """How tokens reach experts on other accelerators: all-to-all sends one copy to each of a
     token's experts, per-machine only one to each machine (DeepEP, Megatron's flex dispatcher)."""

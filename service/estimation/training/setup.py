@@ -23,6 +23,7 @@ from service.core.memory.training.settings import (
     TrainingSettings,
 )
 from service.core.performance.training.pipeline import filling_virtual_stages, fills_stages
+from service.core.performance.training.scaling import scales_blocks
 from service.core.performance.training.work import product_format
 from service.core.platform import Machine
 from service.core.recipes import Recipes
@@ -205,7 +206,13 @@ def as_told(
             parallelism,
         )
     settings = replace(
-        training_settings(training, release.generation, recipes, architecture),
+        training_settings(
+            training,
+            release.generation,
+            recipes,
+            architecture,
+            None if accelerator is None else accelerator.value,
+        ),
         recomputed_layers_ratio=_recomputed_ratio(training, architecture, parallelism),
         left_open=left_open(request.training, framework, release.generation, architecture),
     )
@@ -281,19 +288,24 @@ def training_settings(
     generation: str | None,
     recipes: Recipes,
     architecture: ModelArchitecture | None,
+    accelerator: Accelerator | None,
 ) -> TrainingSettings:
     """The core's value of settings that are filled in.
 
-    With the framework's generation, what it recomputes, and where the model has dropout.
+    With the framework's generation, what it recomputes, how it scales operands of 8 bits on this
+    hardware, and where the model has dropout.
     """
     dropout = (None if architecture is None else architecture.dropout) or _ALL_DROPOUT
+    blocks = accelerator is not None and scales_blocks(accelerator)
     return valued(
         TrainingSettings,
         asked,
         framework_generation=generation,
         dropout=dropout if asked.dropout else frozenset(),
         recomputes_last_product=recipes.recomputes_last_product,
-        usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe),
+        usual_fp8_recipe=cast(
+            "Fp8Recipe | None", recipes.usual_fp8_recipe(scales_blocks=blocks)
+        ),
         gradient_accumulation_steps=float(asked.gradient_accumulation_steps or 1),
         optimizer_state_bytes=STATE_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
         gradient_bytes=STATE_BYTES[asked.gradient_dtype or recipes.gradient_dtype],

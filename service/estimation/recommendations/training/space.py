@@ -313,7 +313,9 @@ def variants(
                 }
                 bases = {
                     stage: replace(
-                        training_settings(asked, release.generation, recipes, architecture),
+                        training_settings(
+                            asked, release.generation, recipes, architecture, accelerator
+                        ),
                         left_open=left_open(said, framework, release.generation, architecture),
                     )
                     for stage, asked in filled.items()
