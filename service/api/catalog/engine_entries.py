@@ -204,6 +204,8 @@ class UnlessTold(Stated):
     """Sequences of a micro-batch, where they fit and there is no pipeline."""
     micro_batch_tokens: NotRequired[int]
     """Tokens that decide how many sequences a micro-batch has, where it states no sequences."""
+    micro_batch_tokens_per_gb: NotRequired[float]
+    """The same for each GB of the accelerator's memory."""
     methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
     """Methods with which it does; any if left out."""
     zero_stages: NotRequired[list[Literal[0, 1, 2, 3]]]

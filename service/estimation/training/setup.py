@@ -197,10 +197,17 @@ def as_told(
             architecture = predicting(architecture, training.prediction_layers or 0)
     parallelism = resolve_parallelism(layout, request.accelerator_count, architecture, problems)
     shared = None
-    if architecture is not None and parallelism is not None:
+    if architecture is not None and parallelism is not None and accelerator is not None:
         shared = shared_batch(training, parallelism, problems)
         training = laid_out(
-            with_steps(training, shared, framework, architecture, parallelism),
+            with_steps(
+                training,
+                shared,
+                framework,
+                architecture,
+                parallelism,
+                float(accelerator.value.memory_bytes),
+            ),
             recipes,
             architecture,
             parallelism,
@@ -239,7 +246,9 @@ def as_told(
     problems.stop_if_any()
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
-    usual = usual_batch(training, recipes, architecture, parallelism, shared)
+    usual = usual_batch(
+        training, recipes, architecture, parallelism, float(accelerator.value.memory_bytes), shared
+    )
     overheads = training_memory_overheads(snapshot)
     if request.precision.activations is None:
         narrower = products_left_open(framework, precision, accelerator.value)
