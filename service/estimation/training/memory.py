@@ -36,6 +36,7 @@ CHOICES = {
     "pipeline_schedule": "by which schedule the pipeline runs",
     "activation_checkpointing": "what is recomputed",
     "zero_stage": "what data-parallel ranks divide",
+    "framework_version": "which release of the framework runs",
 }
 #: Smallest change of the whole memory that is told of a choice [-].
 _WORTH_TELLING = 0.02

@@ -138,7 +138,7 @@ class ResolvedTraining:
         found = setup_figures(self.setup, snapshot)
         if self.corrections is NO_CORRECTIONS:
             return found
-        return replace(found, efficiency=found.efficiency.corrected(self.corrections))
+        return found.corrected(self.corrections)
 
     def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
         """Catalog entries that were used."""
@@ -312,9 +312,7 @@ def training_settings(
         framework_generation=generation,
         dropout=dropout if asked.dropout else frozenset(),
         recomputes_last_product=recipes.recomputes_last_product,
-        usual_fp8_recipe=cast(
-            "Fp8Recipe | None", recipes.usual_fp8_recipe(scales_blocks=blocks)
-        ),
+        usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe(scales_blocks=blocks)),
         gradient_accumulation_steps=float(asked.gradient_accumulation_steps or 1),
         optimizer_state_bytes=STATE_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
         gradient_bytes=STATE_BYTES[asked.gradient_dtype or recipes.gradient_dtype],
