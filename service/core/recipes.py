@@ -24,8 +24,8 @@ UNTOLD_OF_PRECISION = ("weights",)
 #: computed whose scores are capped.
 UNTOLD_OF_PLACES = ("recomputed_inputs", "capped_attention")
 
-#: The same of micro-batches: sequences, or tokens, in all or for each GB of an accelerator's memory,
-#: that decide how many sequences there are.
+#: The same of micro-batches: sequences, or tokens that decide how many sequences there are, in all
+#: or for each GB of an accelerator's memory.
 UNTOLD_OF_BATCHES = ("micro_batch_size", "micro_batch_tokens", "micro_batch_tokens_per_gb")
 
 #: The recipe that takes matrix units made for it.

@@ -278,7 +278,7 @@ class EngineRecipes(Stated):
     zero_stages: NotRequired[list[int]]
     """Values of zero_stage that it has switches for: others are refused."""
     fp8_recipes: NotRequired[list[str]]
-    """Values of fp8_recipe that it has, of which the first that the hardware has is usual: others are
+    """Values of fp8_recipe that it has, the usual one first that the hardware has: others are
     refused."""
     adapters: NotRequired[list[Adapter]]
     """Values of adapter that it has: others are refused."""

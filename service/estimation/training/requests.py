@@ -272,8 +272,8 @@ class TrainingSettingsRequest(Request):
     """How the loss is computed: plain keeps logits in 32 bits; half-precision computes the whole
     loss in 16 bits; compiled keeps logits and their gradients in 16 bits; chunked keeps logits in
     16 bits and one chunk in 32; fused keeps only one chunk. If null, as in the framework: chunked
-    for torchtune, LLM.Q and Megatron Bridge, fused for Unsloth, compiled for LLM Foundry, verl and MLX LM, plain for
-    others."""
+    for torchtune, LLM.Q and Megatron Bridge, fused for Unsloth, compiled for LLM Foundry, verl and
+    MLX LM, plain for others."""
     cross_entropy_chunk_tokens: int = Field(1024, ge=1, le=100_000_000)
     """Number of tokens in a chunk, with cross_entropy chunked or fused."""
     sequence_parallel: bool | None = None

@@ -218,7 +218,7 @@ def as_told(
             release.generation,
             recipes,
             architecture,
-            None if accelerator is None else accelerator.value,
+            blocks=accelerator is not None and scales_blocks(accelerator.value),
         ),
         recomputed_layers_ratio=_recomputed_ratio(training, architecture, parallelism),
         left_open=left_open(request.training, framework, release.generation, architecture),
@@ -297,15 +297,15 @@ def training_settings(
     generation: str | None,
     recipes: Recipes,
     architecture: ModelArchitecture | None,
-    accelerator: Accelerator | None,
+    *,
+    blocks: bool,
 ) -> TrainingSettings:
     """The core's value of settings that are filled in.
 
-    With the framework's generation, what it recomputes, how it scales operands of 8 bits on this
-    hardware, and where the model has dropout.
+    With the framework's generation, what it recomputes, how it scales operands of 8 bits on
+    hardware that scales ``blocks`` by itself or not, and where the model has dropout.
     """
     dropout = (None if architecture is None else architecture.dropout) or _ALL_DROPOUT
-    blocks = accelerator is not None and scales_blocks(accelerator)
     return valued(
         TrainingSettings,
         asked,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+
 from service.core.memory.training.settings import LeftOpen
 from service.core.otherwise import NOT_RARE_RATIO, Computed, Other
 
