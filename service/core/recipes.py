@@ -24,8 +24,12 @@ UNTOLD_OF_PRECISION = ("weights",)
 #: computed whose scores are capped.
 UNTOLD_OF_PLACES = ("recomputed_inputs", "capped_attention")
 
-#: The same of micro-batches: sequences, or tokens that decide how many sequences there are.
-UNTOLD_OF_BATCHES = ("micro_batch_size", "micro_batch_tokens")
+#: The same of micro-batches: sequences, or tokens that decide how many sequences there are, in all
+#: or for each GB of an accelerator's memory.
+UNTOLD_OF_BATCHES = ("micro_batch_size", "micro_batch_tokens", "micro_batch_tokens_per_gb")
+
+#: The recipe that takes matrix units made for it.
+BLOCKS_OF_32 = "mxfp8"
 
 #: Ways to recompute less than all there is: ``layers`` are some layers of each stage, whole.
 Recomputation: TypeAlias = Literal["selective-modules", "selective-operators", "layers"]
@@ -60,8 +64,8 @@ class Recipes:
 
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for, all ranks
-    divide states where it has no ``shard_groups``,
-    ``fp8_recipes`` the ways in which it scales operands of 8 bits, of which the first is usual,
+    divide states where it has no ``shard_groups``, ``fp8_recipes`` the ways in which it scales
+    operands of 8 bits, of which the first that hardware has is usual,
     ``bases`` formats of frozen weights of fewer bits, of which ``usual_base`` is taken unless told
     otherwise (None: that of bitsandbytes), ``products`` formats of 8 or fewer bits that
     it multiplies in (None: any), and ``offload_places`` where it keeps what the accelerator does
@@ -131,10 +135,13 @@ class Recipes:
                 found |= one.settings if one.goes_with(superseded) else {}
         return found
 
-    @property
-    def usual_fp8_recipe(self) -> str | None:
-        """How it scales operands of 8 bits where nobody says; None if that is not known."""
-        return self.fp8_recipes[0] if self.fp8_recipes else None
+    def usual_fp8_recipe(self, *, scales_blocks: bool) -> str | None:
+        """How it scales operands of 8 bits where nobody says; None if that is not known.
+
+        Blocks of 32 only on hardware whose matrix units ``scales_blocks`` by themselves.
+        """
+        known = (one for one in self.fp8_recipes if scales_blocks or one != BLOCKS_OF_32)
+        return next(known, None)
 
     def scales(self, fp8_recipe: str) -> bool:
         """Whether it scales operands of 8 bits in a way."""

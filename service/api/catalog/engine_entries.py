@@ -210,6 +210,8 @@ class UnlessTold(Stated):
     """Sequences of a micro-batch, where they fit and there is no pipeline."""
     micro_batch_tokens: NotRequired[int]
     """Tokens that decide how many sequences a micro-batch has, where it states no sequences."""
+    micro_batch_tokens_per_gb: NotRequired[float]
+    """The same for each GB of the accelerator's memory."""
     methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
     """Methods with which it does; any if left out."""
     zero_stages: NotRequired[list[Literal[0, 1, 2, 3]]]
@@ -285,7 +287,8 @@ class EngineRecipes(Stated):
     """Whether groups of data-parallel ranks can each hold all states; true if left out, if false
     data_parallel_shard_degree is refused."""
     fp8_recipes: NotRequired[list[str]]
-    """Values of fp8_recipe that it has, the usual one first: others are refused."""
+    """Values of fp8_recipe that it has, the usual one first that the hardware has: others are
+    refused."""
     adapters: NotRequired[list[Adapter]]
     """Values of adapter that it has: others are refused."""
     optimizers: NotRequired[list[Optimizer]]

@@ -18,7 +18,7 @@ from service.core.impacts.training_energy import TrainingEnergy, training_energy
 from service.core.interval import Interval, bounded, exact, from_log_sigma, quotient, scale
 from service.core.learning import NO_CORRECTION
 from service.core.lightweight import lightweight
-from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import LeftOpen, MicroBatch, TrainingSettings
 from service.core.otherwise import RARE_RATIO, Other, part_of_spread
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.run import Failures, TrainingRun, training_run
@@ -35,7 +35,8 @@ _TFLOP_PER_FLOP = 1e-12
 class TrainingSpeedSetup:
     """Everything that the speed of a training run is computed from; figures may be arrays.
 
-    ``paged_bytes`` are optimizer states that found no room on the accelerator [B].
+    ``paged_bytes`` are optimizer states that found no room on the accelerator [B]. ``releases``
+    hold what is measured of other releases of the framework that may be meant.
     """
 
     deployment: Deployment
@@ -44,6 +45,16 @@ class TrainingSpeedSetup:
     calibration: TrainingCalibration
     host: HostRates
     paged_bytes: Number = 0.0
+    releases: Mapping[str, TrainingCalibration] = field(default_factory=dict)
+
+    def otherwise(self, choice: LeftOpen, settings: TrainingSettings) -> TrainingSpeedSetup:
+        """The same run by another outcome of a choice."""
+        return replace(
+            self,
+            deployment=choice.deployed(self.deployment),
+            settings=settings,
+            calibration=self.releases.get(settings.release, self.calibration),
+        )
 
 
 @lightweight
@@ -113,20 +124,15 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     step_s = from_log_sigma(step.step_s, log_sigma)
     speed = TrainingSpeed(setup, step, step_s, step_s)
     settings, bits = setup.settings, setup.deployment.precision.weights.bits_per_element
-    return reaching(
-        speed,
-        {
-            choice.names[0]: [
-                Other(
-                    replace(setup, deployment=choice.deployed(setup.deployment), settings=one),
-                    _ANY_CASE,
-                )
-                for one in settings.otherwise(choice)
+    others: dict[str, list[Other[TrainingSpeedSetup]]] = {}
+    for choice in settings.left_open:
+        if choice.is_open(settings, bits):
+            share = _ANY_CASE if choice.share_ratio is None else choice.share_ratio
+            found = others.setdefault(choice.names[0], [])
+            found += [
+                Other(setup.otherwise(choice, one), share) for one in settings.otherwise(choice)
             ]
-            for choice in settings.left_open
-            if choice.is_open(settings, bits)
-        },
-    )
+    return reaching(speed, others)
 
 
 def reaching(

@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
-from service.catalog.entries.released import released_by
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.backends import also_usual_backends
@@ -35,6 +33,7 @@ from service.core.releases import older_in_use
 from service.estimation.calibrations import Calibration
 from service.estimation.formatting import duration
 from service.estimation.requests import ServingRequest
+from service.estimation.since import runs_since
 
 #: Releases whose speed is computed besides the newest, the oldest first: those between them are
 #: about as fast as one or the other.
@@ -113,7 +112,7 @@ def other_servings(
     if asked.engine_version is None and (
         asked.engine is None or engine.named(asked.engine) is None
     ):
-        since = _since(model, accelerator, snapshot)
+        since = runs_since(model, accelerator, snapshot)
         for id_, share_ratio in older_in_use(engine.generations, since):
             if id_ == release.generation:
                 break
@@ -198,33 +197,6 @@ def _what_counts(
     runtime = replace(calibration.runtime.of(serving.release), engine="", calibration="")
     copied = copying(serving.backend) if runtime.copied_score_bytes else ""
     return (own.hardware, own.engine, own.power, own.widening, timed), (runtime, sized, copied)
-
-
-def _since(
-    model: Entry[ModelArchitecture], accelerator: Entry[Accelerator], snapshot: CatalogSnapshot
-) -> str:
-    """The day from which on a model can run on an accelerator, in ISO 8601.
-
-    Of either the month is known or the year. A model can run from the end of the month on in which
-    its repository was made; of one whose year alone is known, from the year's first day. Engines
-    come to support an accelerator by the end of the month or year in which it appears. Where nobody
-    says of which year a model is, it is that of the first of its type.
-    """
-    year = model.document.get("release_year") or _first_years(snapshot).get(model.value.model_type)
-    appeared = released_by(model.document) or f"{year or 0:04d}-01-01"
-    supported = accelerator.document.get("release_year") or 0
-    return max(appeared, released_by(accelerator.document) or f"{supported:04d}-12-31")
-
-
-@derived()
-def _first_years(snapshot: CatalogSnapshot) -> dict[str, int]:
-    """The year of the first model of each type."""
-    found: dict[str, int] = {}
-    for entry in snapshot.models.values():
-        year, type_ = entry.document.get("release_year"), entry.value.model_type
-        if year is not None:
-            found[type_] = min(year, found.get(type_, year))
-    return found
 
 
 def left_open_warnings(estimate: InferenceEstimate, open_: LeftOpen) -> Iterator[EstimateWarning]:

@@ -23,6 +23,10 @@ from service.estimation.training.usual_layouts import DIVIDES_MODELS
 #: Tokens of a micro-batch where the framework has no usual one: what sources of training in
 #: hardware_catalog/measurements take in the middle, 2026.
 _USUAL_TOKENS = 16_384
+#: The same in a pipeline, which many small ones fill: one sequence of 4,096 tokens or more, and two
+#: of 2,048, in the middle of the same sources.
+_PIPELINE_TOKENS = 4_096
+_GB = 1e9
 #: Tokens of a step that differ by less from those that are told are what was meant [-].
 _ROUND = 0.01
 #: Code of what is said of a micro-batch that nobody told.
@@ -41,11 +45,13 @@ def usual_batch(
     recipes: Recipes,
     architecture: ModelArchitecture,
     parallelism: Parallelism,
+    memory_bytes: float,
     shared: int | None = None,
 ) -> int:
     """Sequences of a micro-batch: as asked, else as people who use the framework take them.
 
-    A pipeline takes them one by one, since it is filled by many. Of a number of tokens it is the
+    A pipeline takes few, since it is filled by many. Of a number of tokens, which some frameworks'
+    recipes make the larger the more ``memory_bytes`` an accelerator has, it is the
     largest power of two of sequences that have no more, at least one. Where weights are gathered
     for each micro-batch, more tokens are needed to be worth it of a model each of whose tokens uses
     few of them, and tensor-parallel ranks, which divide activations, take as many as they would
@@ -54,14 +60,16 @@ def usual_batch(
     if asked.micro_batch_size is not None:
         return asked.micro_batch_size
     if shared is not None:
-        alone = usual_batch(asked, recipes, architecture, parallelism)
+        alone = usual_batch(asked, recipes, architecture, parallelism, memory_bytes)
         return reduced(alone, alone, shared)
     usual = recipes.untold(asked.method, asked.zero_stage or 0, routes=architecture.routes)
     if parallelism.pipeline > 1:
-        return 1
+        return _power_of_two(_PIPELINE_TOKENS / asked.sequence_length)
     if "micro_batch_size" in usual:
         return int(usual["micro_batch_size"])
     tokens = float(usual.get("micro_batch_tokens", _USUAL_TOKENS))
+    if "micro_batch_tokens_per_gb" in usual:
+        tokens = float(usual["micro_batch_tokens_per_gb"]) * memory_bytes / _GB
     if asked.zero_stage == GATHERS_WEIGHTS:
         tokens *= parallelism.tensor
         if parallelism.expert == 1:
@@ -95,6 +103,7 @@ def with_steps(
     framework: Engine | None,
     architecture: ModelArchitecture,
     parallelism: Parallelism,
+    memory_bytes: float,
 ) -> TrainingSettingsRequest:
     """What was asked, with how many micro-batches a step has where nobody says.
 
@@ -109,7 +118,7 @@ def with_steps(
     steps = asked.gradient_accumulation_steps
     if steps is None:
         divided = asked.model_copy(update=told)
-        size = usual_batch(divided, recipes, architecture, parallelism, shared)
+        size = usual_batch(divided, recipes, architecture, parallelism, memory_bytes, shared)
         told["gradient_accumulation_steps"] = (
             usual_steps(asked, size, parallelism, framework) if shared is None else shared // size
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import hypot
 
 from service.catalog.derived import derived
@@ -14,6 +14,7 @@ from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.explanation import EstimateWarning
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
+from service.core.learning import Corrections
 from service.core.performance.calibration import PowerModel
 from service.core.performance.kernels import sums_at_half_rate
 from service.core.performance.training.calibration import TrainingCalibration, training_calibration
@@ -45,7 +46,8 @@ _TOLD = ("training-speed/hardware", "training-speed/kernels", "training-speed/fr
 class TrainingFigures:
     """Everything measured that a training estimate uses besides hardware, model and memory.
 
-    ``framework_class`` is that of a framework that was named. ``entries`` are the ids of the
+    ``releases`` hold efficiencies of other releases that may be meant. ``framework_class`` is that
+    of a framework that was named. ``entries`` are the ids of the
     calibrations used, those of ``power`` apart; ``warnings`` say where a fallback was taken,
     ``power_warnings`` where it was one of power.
     """
@@ -65,6 +67,15 @@ class TrainingFigures:
     failure_entry: str
     warnings: tuple[EstimateWarning, ...]
     power_warnings: tuple[EstimateWarning, ...]
+    releases: Mapping[str, TrainingCalibration] = field(default_factory=dict)
+
+    def corrected(self, corrections: Corrections) -> TrainingFigures:
+        """The figures as own measurements correct them."""
+        return replace(
+            self,
+            efficiency=self.efficiency.corrected(corrections),
+            releases={key: one.corrected(corrections) for key, one in self.releases.items()},
+        )
 
     def host(self, accelerator: Accelerator) -> HostRates:
         """Bandwidths around an accelerator, with the usual link where its own is not known."""
@@ -74,8 +85,16 @@ class TrainingFigures:
 
 
 def setup_figures(setup: TrainingSetup, snapshot: CatalogSnapshot) -> TrainingFigures:
-    """Figures of the framework and the hardware of a training run."""
-    return training_figures(snapshot, setup.settings.release, setup.deployment.accelerator)
+    """Figures of the framework and the hardware of a training run, and of other releases of it."""
+    settings, accelerator = setup.settings, setup.deployment.accelerator
+    found = training_figures(snapshot, settings.release, accelerator)
+    others = {
+        one.release: training_figures(snapshot, one.release, accelerator).efficiency
+        for choice in settings.left_open
+        for one in settings.otherwise(choice)
+        if one.release != settings.release
+    }
+    return replace(found, releases=others) if others else found
 
 
 def training_figures(

@@ -37,6 +37,7 @@ CHOICES = {
     "activation_checkpointing": "what is recomputed",
     "zero_stage": "what data-parallel ranks divide",
     "data_parallel_shard_degree": "how many data-parallel ranks divide it",
+    "framework_version": "which release of the framework runs",
 }
 #: Smallest change of the whole memory that is told of a choice [-].
 _WORTH_TELLING = 0.02

@@ -272,8 +272,8 @@ class TrainingSettingsRequest(Request):
     """How the loss is computed: plain keeps logits in 32 bits; half-precision computes the whole
     loss in 16 bits; compiled keeps logits and their gradients in 16 bits; chunked keeps logits in
     16 bits and one chunk in 32; fused keeps only one chunk. If null, as in the framework: chunked
-    for torchtune and LLM.Q, fused for Unsloth, compiled for LLM Foundry, verl and MLX LM, plain for
-    others."""
+    for torchtune, LLM.Q and Megatron Bridge, fused for Unsloth, compiled for LLM Foundry, verl and
+    MLX LM, plain for others."""
     cross_entropy_chunk_tokens: int = Field(1024, ge=1, le=100_000_000)
     """Number of tokens in a chunk, with cross_entropy chunked or fused."""
     sequence_parallel: bool | None = None
@@ -283,7 +283,8 @@ class TrainingSettingsRequest(Request):
     """How operands are scaled if products run in 8 bits: delayed (by the largest values of earlier
     steps), tensorwise (of the tensor), rowwise (of each row), blockwise (of each block, as in
     DeepSeek-V3), or mxfp8 (by a power of two for every 32 elements). If null, the framework's usual
-    recipe."""
+    recipe on that hardware: mxfp8 for Megatron-LM, NeMo and Megatron Bridge where matrix units
+    scale blocks (Blackwell), else delayed, or tensorwise for Megatron Bridge and torchtitan."""
     expert_dispatch: ExpertDispatch = "all-to-all"
     """How tokens reach experts on other accelerators: all-to-all sends one copy to each of a
     token's experts, per-machine only one to each machine (DeepEP, Megatron's flex dispatcher)."""

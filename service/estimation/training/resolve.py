@@ -16,6 +16,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.batches import GATHERS_WEIGHTS
 from service.estimation.training.fitting import Fitted, fits, least_that_fits, untold_that_fits
+from service.estimation.training.releases import with_older_releases
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining, as_told
 from service.estimation.training.speed import resolved_speed
@@ -53,7 +54,7 @@ def resolve_training(
         With everything that is wrong with it, and all that ``problems`` held before.
     """
     if request.training.framework is not None:
-        return _made_to_fit(request, snapshot, problems)
+        return with_older_releases(_made_to_fit(request, snapshot, problems), request, snapshot)
     usual = _by_usual_framework(request, snapshot)
     if usual is not None:
         return usual

@@ -23,6 +23,7 @@ from service.core.memory.training.settings import (
     TrainingSettings,
 )
 from service.core.performance.training.pipeline import filling_virtual_stages, fills_stages
+from service.core.performance.training.scaling import scales_blocks
 from service.core.performance.training.work import product_format
 from service.core.platform import Machine
 from service.core.recipes import Recipes
@@ -138,7 +139,7 @@ class ResolvedTraining:
         found = setup_figures(self.setup, snapshot)
         if self.corrections is NO_CORRECTIONS:
             return found
-        return replace(found, efficiency=found.efficiency.corrected(self.corrections))
+        return found.corrected(self.corrections)
 
     def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
         """Catalog entries that were used."""
@@ -197,10 +198,17 @@ def as_told(
             architecture = predicting(architecture, training.prediction_layers or 0)
     parallelism = resolve_parallelism(layout, request.accelerator_count, architecture, problems)
     shared = None
-    if architecture is not None and parallelism is not None:
+    if architecture is not None and parallelism is not None and accelerator is not None:
         shared = shared_batch(training, parallelism, problems)
         training = laid_out(
-            with_steps(training, shared, framework, architecture, parallelism),
+            with_steps(
+                training,
+                shared,
+                framework,
+                architecture,
+                parallelism,
+                float(accelerator.value.memory_bytes),
+            ),
             recipes,
             architecture,
             parallelism,
@@ -209,7 +217,13 @@ def as_told(
             training, recipes, parallelism, None if accelerator is None else accelerator.value
         )
     settings = replace(
-        training_settings(training, release.generation, recipes, architecture),
+        training_settings(
+            training,
+            release.generation,
+            recipes,
+            architecture,
+            blocks=accelerator is not None and scales_blocks(accelerator.value),
+        ),
         recomputed_layers_ratio=_recomputed_ratio(training, architecture, parallelism),
         left_open=left_open(request.training, framework, release.generation, architecture),
     )
@@ -237,7 +251,9 @@ def as_told(
     problems.stop_if_any()
     check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
-    usual = usual_batch(training, recipes, architecture, parallelism, shared)
+    usual = usual_batch(
+        training, recipes, architecture, parallelism, float(accelerator.value.memory_bytes), shared
+    )
     overheads = training_memory_overheads(snapshot)
     if request.precision.activations is None:
         narrower = products_left_open(framework, precision, accelerator.value)
@@ -286,10 +302,13 @@ def training_settings(
     generation: str | None,
     recipes: Recipes,
     architecture: ModelArchitecture | None,
+    *,
+    blocks: bool,
 ) -> TrainingSettings:
     """The core's value of settings that are filled in.
 
-    With the framework's generation, what it recomputes, and where the model has dropout.
+    With the framework's generation, what it recomputes, how it scales operands of 8 bits on
+    hardware that scales ``blocks`` by itself or not, and where the model has dropout.
     """
     dropout = (None if architecture is None else architecture.dropout) or _ALL_DROPOUT
     return valued(
@@ -298,7 +317,7 @@ def training_settings(
         framework_generation=generation,
         dropout=dropout if asked.dropout else frozenset(),
         recomputes_last_product=recipes.recomputes_last_product,
-        usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe),
+        usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe(scales_blocks=blocks)),
         gradient_accumulation_steps=float(asked.gradient_accumulation_steps or 1),
         optimizer_state_bytes=STATE_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
         gradient_bytes=STATE_BYTES[asked.gradient_dtype or recipes.gradient_dtype],

@@ -67,6 +67,7 @@ def resolved_speed(
             calibration=figures.efficiency,
             host=figures.host(setup.deployment.accelerator),
             paged_bytes=memory.paged_bytes,
+            releases=figures.releases,
         )
     )
     if request is None:

@@ -63,8 +63,9 @@ def usual_layouts(
         used = {"tensor": tensor, "pipeline": pipeline, "expert": expert}
         divided = {name for name, degree in used.items() if degree > 1}
         whole = count % (tensor * pipeline) == 0 and (count // pipeline) % expert == 0
-        filled = pipeline <= _most_stages(asked, count // (tensor * pipeline))
-        if divided and whole and filled and (not degrees or divided <= degrees):
+        if not whole or not divided or (degrees and not divided <= degrees):
+            continue
+        if pipeline <= _most_stages(asked, count // (tensor * pipeline)):
             yield ParallelismRequest(**used, data=count // (tensor * pipeline))
 
 

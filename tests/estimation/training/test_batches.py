@@ -56,10 +56,21 @@ def test_a_run_has_the_micro_batch_that_is_usual(estimated, framework, tokens, s
     assert _taken(estimated(SMALL, framework=framework, **settings)) == sequences
 
 
-def test_a_pipeline_is_filled_by_sequences_one_by_one(estimated):
+@pytest.mark.parametrize(("tokens", "sequences"), [(8192, 1), (4096, 1), (2048, 2), (1024, 4)])
+def test_a_pipeline_is_filled_by_small_micro_batches(estimated, tokens, sequences):
+    """Published pipelines take one sequence of 4,096 tokens or more, and two or more of 2,048."""
     run = {"framework": "torchtitan", "zero_stage": 2, "gradient_accumulation_steps": 16}
     layout = {"pipeline": 2, "data": 4}
-    assert _taken(estimated(SMALL, parallelism=layout, sequence_length=1024, **run)) == 1
+    taken = _taken(estimated(SMALL, parallelism=layout, sequence_length=tokens, **run))
+    assert taken == sequences
+
+
+def test_recipes_take_more_sequences_where_memory_has_room_for_them(estimated):
+    """Megatron Bridge's recipes of Llama 3 8B take one sequence on 80 GB and two on 180."""
+    run = {"framework": "megatron-bridge", "sequence_length": 8192}
+    large = SMALL | {"accelerator": "nvidia-b200-sxm-180gb"}
+    assert _taken(estimated(SMALL, **run)) == 1
+    assert _taken(estimated(large, **run)) == 2
 
 
 def test_more_tokens_are_taken_where_weights_are_gathered_for_each_micro_batch(estimated):

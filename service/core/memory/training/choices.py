@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from service.core.memory.training.settings import LeftOpen
 from service.core.otherwise import NOT_RARE_RATIO, Computed, Other
 
 #: Sizes that depend on such choices.
@@ -15,6 +15,10 @@ SIZES = (
 )
 
 
-def others_of(otherwise: Mapping[Any, Iterable[Computed]]) -> list[Other[Computed]]:
-    """What is found by other outcomes of each choice, of which none is rare or usual."""
-    return [Other(one, NOT_RARE_RATIO) for found in otherwise.values() for one in found]
+def others_of(otherwise: Mapping[LeftOpen, Iterable[Computed]]) -> list[Other[Computed]]:
+    """What is found by other outcomes of each choice, none rare or usual where nobody counted."""
+    return [
+        Other(one, NOT_RARE_RATIO if choice.share_ratio is None else choice.share_ratio)
+        for choice, found in otherwise.items()
+        for one in found
+    ]

@@ -144,7 +144,8 @@ class LeftOpen:
     fields of `TrainingSettings`. It is open where training goes by one of ``methods`` with one of
     ``zero_stages``, by any if there are none. With others products run in the format ``computed``;
     None: in that of the run. A choice that is made ``to_fit`` has no others in memory than those
-    that fit, which is what decides it.
+    that fit, which is what decides it. Of runs that leave it open ``share_ratio`` make one of
+    others of it; where nobody has counted, as is usual of memory and of speed (None) [-].
     """
 
     names: tuple[str, ...]
@@ -153,6 +154,7 @@ class LeftOpen:
     zero_stages: frozenset[int] = frozenset()
     computed: NumberFormat | None = None
     to_fit: bool = False
+    share_ratio: float | None = None
 
     def deployed(self, deployment: Deployment) -> Deployment:
         """A run's deployment with others."""

@@ -21,6 +21,7 @@ from service.core.memory.training.settings import (
     Schedule,
 )
 from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.training.scaling import scales_blocks
 from service.core.recipes import Recipes
 from service.core.search.training_candidates import (
     TrainingAcceleratorOption,
@@ -186,7 +187,9 @@ def resolve_training_search(
             TrainingSpace(
                 tuple(
                     variants(
-                        model.value, request, release, framework, tier, interleaving=interleaving
+                        *(model.value, request, release, framework, tier),
+                        interleaving=interleaving,
+                        blocks=all(scales_blocks(one.value) for one in accelerators),
                     )
                 ),
                 tuple(
@@ -277,10 +280,11 @@ def variants(
     tier: OffloadTier | None = None,
     *,
     interleaving: bool,
+    blocks: bool = False,
 ) -> Iterator[TrainingVariant]:
     """Formats and settings to try with a framework's release, and whether it interleaves stages.
 
-    Optimizer states may lie in a memory ``tier``.
+    Optimizer states may lie in a memory ``tier``; all hardware may scale ``blocks`` by itself.
     """
     run, recipes = request.trained, framework.recipes
     places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
@@ -313,7 +317,9 @@ def variants(
                 }
                 bases = {
                     stage: replace(
-                        training_settings(asked, release.generation, recipes, architecture),
+                        training_settings(
+                            asked, release.generation, recipes, architecture, blocks=blocks
+                        ),
                         left_open=left_open(said, framework, release.generation, architecture),
                     )
                     for stage, asked in filled.items()
