@@ -67,7 +67,7 @@ _KNOWN = (
     *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles", "native"),
     *("widened_from_rows", "head_reads_exponent_ratio", "rereads_by_sequence"),
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
-    "default_expert_tiles",
+    *("default_expert_tiles", "fuses_experts"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
     *("schedules_ahead", "streamed_s", "received_s"),
     *(

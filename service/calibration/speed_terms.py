@@ -118,8 +118,19 @@ _PIPELINED_RATIO = {"eager": 0.0}
 #: Share of peak that kernels reach where matrix units are instructions of shader cores, fed through
 #: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 for large products (ROCm, 2025), of
 #: which those of prompts reach some two thirds; Apple's matrix instructions run at the rate of its
-#: shaders.
-_MATRIX_RATIO = {"amd-rdna3": 0.4, "amd-rdna3.5": 0.4, "amd-rdna4": 0.4, "apple-silicon": 0.75}
+#: shaders. Gaudi's matrix engines are not fed by threads, and their graphs keep them busy: 16-bit
+#: products reach all but a hundredth of their peak (Lee et al., Debunking the CUDA Myth, 2025), and
+#: prompts in 8 bit often more than nine tenths (Lee et al., Faster Inference of LLMs using FP8 on
+#: the Intel Gaudi, 2025).
+_MATRIX_RATIO = {
+    "amd-rdna3": 0.4,
+    "amd-rdna3.5": 0.4,
+    "amd-rdna4": 0.4,
+    "apple-silicon": 0.75,
+    "intel-gaudi": 0.85,
+    "intel-gaudi3": 0.85,
+}
+_NARROW_MATRIX_RATIO = {"intel-gaudi": 0.85, "intel-gaudi3": 0.85}
 
 #: So many of them for a joule are no limit to any accelerator.
 UNLIMITED = 5e12
@@ -214,7 +225,9 @@ _LINK_RATIO = {"ring": 0.3}
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "speed/hardware": (
         Term("matrix_16bit_ratio", 0.62, 0.10, 0.90, 0.15, _HARDWARE, usual_of=_MATRIX_RATIO),
-        Term("matrix_8bit_ratio", 0.55, 0.10, 0.90, 0.15, _HARDWARE),
+        Term(
+            *("matrix_8bit_ratio", 0.55, 0.10, 0.90, 0.15, _HARDWARE), usual_of=_NARROW_MATRIX_RATIO
+        ),
         Term("matrix_4bit_ratio", 0.45, 0.05, 0.90, 0.15, _HARDWARE),
         Term("memory_ratio", 0.82, 0.30, 0.97, 0.10, _HARDWARE, usual_of=_MEMORY_RATIO),
         Term("overlap_ratio", 0.90, 0.0, 1.0, 0.20, _HARDWARE),

@@ -34,7 +34,11 @@ from service.core.performance.calibration import (
     hardware_efficiency,
     power_model,
 )
-from service.core.performance.expert_tiles import has_default_tiles, scaled_tile_rows
+from service.core.performance.expert_tiles import (
+    fuses_experts,
+    has_default_tiles,
+    scaled_tile_rows,
+)
 from service.core.performance.native_kernels import (
     attends_on_vectors,
     converting_operations,
@@ -240,6 +244,7 @@ def _calibration(
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     figures["scaled_tile_rows"] = exact(scaled_tile_rows(release))
     figures["default_expert_tiles"] = exact(has_default_tiles(like, family))
+    figures["fuses_experts"] = exact(fuses_experts(release, family))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:
         name = f"{spread.part.rpartition('/')[2]}_log_sigma"

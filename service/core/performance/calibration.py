@@ -246,6 +246,9 @@ class EngineOverhead:
     scaled_tiles_ratio: float = field(default=0.0, metadata=FIGURE)
     """Share of the peak of 32-bit units at which such tiles scale the sums of blocks; 0: nothing
     limits it [-]."""
+    fuses_experts: bool = field(default=False, metadata=ALIKE)
+    """Whether one call routes narrow experts of any model, multiplies and narrows between
+    products."""
     unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
     """Width of weights below which every expert multiplies all tokens [bit]."""
     batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)

@@ -55,13 +55,24 @@ SCALED_TILES = ScaledTiles(
 )
 
 
+#: What is left of the kernels that narrow activations where one call multiplies all experts, over
+#: those where each product of theirs is a kernel: what comes in is narrowed by a kernel of its own,
+#: what passes from product to product is not (vLLM, moe_kernel_quantize_input before TRTLLM
+#: kernels, and before either product of Triton's, 2026).
+FUSED_NARROWING_RATIO = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class OtherKernels:
-    """Model types whose experts of 8-bit floats have other kernels, on some hardware families."""
+    """Model types whose experts of 8-bit floats have other kernels, on some hardware families.
+
+    Where these are ``fused``, one call routes, multiplies and narrows between products.
+    """
 
     models: frozenset[str]
     families: frozenset[str]
     source: str
+    fused: bool = False
 
     def multiply(self, model_type: str, family: str) -> bool:
         """Whether they multiply experts of a model type on a hardware family."""
@@ -75,6 +86,7 @@ OTHER_KERNELS = (
         frozenset({"nvidia-blackwell"}),
         "vLLM, pull request 27492, and SGLang, pull request 11816, 2025: FlashInfer has kernels "
         "of TensorRT-LLM for experts that are routed as those of DeepSeek-V3 are",
+        fused=True,
     ),
     OtherKernels(
         frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"}),
@@ -84,6 +96,38 @@ OTHER_KERNELS = (
         "number of tokens",
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class FusedExperts:
+    """Releases that multiply narrow experts of any model in one call, on some hardware families."""
+
+    releases: frozenset[str]
+    families: frozenset[str]
+    source: str
+
+
+#: Where one call routes, multiplies and narrows between products, whatever the model.
+FUSED_EXPERTS = FusedExperts(
+    frozenset({"vllm@0.17", "vllm@0.21", "sglang@0.5.3"}),
+    frozenset({"nvidia-blackwell"}),
+    "vLLM, fused_moe/oracle/fp8.py and nvfp4.py, 2026: FLASHINFER_TRTLLM is the first that is "
+    "tried; SGLang, server_args.py, 2025-2026: flashinfer_trtllm on sm100 for experts in fp8 and "
+    "modelopt_fp4 of DeepSeek, Qwen3, Llama 4 and others",
+)
+
+
+def fuses_experts(release: str, family: str) -> bool:
+    """Whether a release multiplies narrow experts in one call on a hardware family."""
+    return release in FUSED_EXPERTS.releases and family in FUSED_EXPERTS.families
+
+
+def narrowing_ratio(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> float:
+    """Kernels that narrow activations of experts, over those where each product is a kernel [-]."""
+    fused = engine.fuses_experts or any(
+        one.fused and one.multiply(item.model_type, accelerator.family) for one in OTHER_KERNELS
+    )
+    return FUSED_NARROWING_RATIO if fused else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +208,9 @@ def tiled_rows(
 ) -> float:
     """Rows of tiles that products of experts in operands of so many bits fill; zero if smooth."""
     narrow = item.experts > 0 and item.matrix_precision == "fp8" and bits == 8
-    if not (narrow and SCALED_TILES.scales(item)) or any(
-        one.multiply(item.model_type, accelerator.family) for one in OTHER_KERNELS
-    ):
+    if not (narrow and SCALED_TILES.scales(item)) or engine.fuses_experts:
+        return 0.0
+    if any(one.multiply(item.model_type, accelerator.family) for one in OTHER_KERNELS):
         return 0.0
     return engine.scaled_tile_rows
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from service.core.deployment import Parallelism
+from service.core.deployment import Accelerator, Parallelism
 from service.core.performance.calibration import EngineOverhead
+from service.core.performance.expert_tiles import narrowing_ratio
 from service.core.performance.kernels import OPERAND_BITS, engine_precision
 from service.core.performance.products import is_batched, is_unrouted
 from service.core.performance.release_kernels import STEPWISE_RATIO
@@ -34,18 +35,21 @@ def looped_experts(work: RankWork, engine: EngineOverhead) -> float:
     return work.routed_layers if batched else work.held_experts
 
 
-def narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:
+def narrow_expert_layers(work: RankWork, accelerator: Accelerator, engine: EngineOverhead) -> float:
     """Layers of routed experts in formats that ask for activations as narrow as their weights.
 
     Kernels of formats whose weights are narrower than what they meet (MXFP4) narrow activations
     where they load them. Where no units multiply such operands, kernels that widen weights sort
     rows and apply scales all the same: they are charged alike, for nobody has measured them.
-    Experts that are not routed narrow all activations again, each in its turn.
+    Experts that are not routed narrow all activations again, each in its turn. Where one call
+    multiplies all of them, fewer kernels narrow.
     """
     expert = narrowing_expert(work, engine)
     if expert is None:
         return 0.0
-    return work.held_experts if is_unrouted(expert, engine) else work.routed_layers
+    if is_unrouted(expert, engine):
+        return work.held_experts
+    return work.routed_layers * narrowing_ratio(expert, accelerator, engine)
 
 
 def narrowing_expert(work: RankWork, engine: EngineOverhead) -> MatrixProduct | None:

@@ -386,7 +386,7 @@ def _rank_steps(
             )
             for layer, moved_bytes in zip(work.attention, moved, strict=True)
         )
-    narrow_layers = 0.0 if on_host else narrow_expert_layers(work, engine)
+    narrow_layers = 0.0 if on_host else narrow_expert_layers(work, accelerator, engine)
     narrowing_s = hardware.narrow_experts_s * narrow_layers
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
     layers_s = engine.layer_s * engine.layer_ratio * fused_layers(work, engine) * issued_ratio

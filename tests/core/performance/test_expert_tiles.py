@@ -9,6 +9,8 @@ import pytest
 
 from service.core.performance.expert_tiles import (
     DEFAULT_TILES,
+    FUSED_NARROWING_RATIO,
+    fuses_experts,
     has_default_tiles,
     scaled_tile_rows,
     tiled_rows,
@@ -40,7 +42,11 @@ def _work(weights, model_type="qwen3_moe"):
 
 def step(tokens, weights="fp8", accelerator=H100, **figures):
     work, layout = _work(weights)
-    calibration = replace(CALIBRATION, engine=replace(CALIBRATION.engine, **figures))
+    calibration = replace(
+        CALIBRATION,
+        hardware=replace(CALIBRATION.hardware, narrow_experts_s=5e-5),
+        engine=replace(CALIBRATION.engine, **figures),
+    )
     load = StepLoad(0.0, 0.0, 0.0, tokens, 0.0)
     return step_time(work, load, accelerator, layout, calibration)
 
@@ -116,6 +122,24 @@ def test_a_scale_for_each_channel_is_applied_to_whole_sums():
 def test_engines_whose_tiles_were_chosen_by_tokens_have_none():
     assert scaled_tile_rows("vllm@v1") == scaled_tile_rows("sglang") == 64.0
     assert scaled_tile_rows("tensorrt-llm@1.x") == 0.0
+
+
+def test_one_call_for_all_experts_narrows_what_comes_in_and_fills_no_tiles_of_its_own():
+    tiles = {"scaled_tile_rows": 64.0, "scaled_tiles_ratio": 0.5}
+    separate, fused = step(16.0, **tiles), step(16.0, **tiles, fuses_experts=True)
+    assert separate.narrowing_s > 0.0
+    assert fused.narrowing_s == pytest.approx(FUSED_NARROWING_RATIO * separate.narrowing_s)
+    assert fused.compute_s < separate.compute_s
+    # Experts in 16 bit have nothing to narrow.
+    assert step(16.0, "bf16", fuses_experts=True).narrowing_s == 0.0
+
+
+def test_newest_releases_fuse_experts_on_blackwell():
+    assert fuses_experts("vllm@0.21", "nvidia-blackwell")
+    assert fuses_experts("sglang@0.5.3", "nvidia-blackwell")
+    # Triton's kernels come first there for ranks that hold a part of each expert.
+    assert not fuses_experts("vllm@0.21", "nvidia-hopper")
+    assert not fuses_experts("vllm@0.14", "nvidia-blackwell")
 
 
 @pytest.mark.parametrize(
