@@ -182,6 +182,13 @@ _EXPERT_S = {
     "fixed-shapes": 6e-6,
 }
 
+#: What starting another program takes where each shape has one of its own. On Neuron all cores of a
+#: replica load it, of which the libraries alone take 1 ms at first (issue 994 of aws-neuron-sdk,
+#: 2024), while hosts embed and hand over the prompt; the runtime's switch from one program to
+#: another took up to twenty times as long before it was made asynchronous (AWS Neuron, release
+#: notes of the runtime, 2.25, 2025): some milliseconds, to within a factor of four.
+_PROMPTS_S = {"transformers-neuronx": 5e-3}
+
 #: Kernels of AutoAWQ that are faster with many rows (GEMM) take a fifth longer with one than those
 #: for vectors (its README, 2023). vLLM took them over as they were (``awq_gemm``), and advised
 #: against them for speed (its documentation, Supported hardware and AWQ, until 2024).
@@ -283,7 +290,9 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             logarithmic=True,
             usual_of=_PROMPT_LAYER_S,
         ),
-        Term("prompts_s", 1e-4, 1e-6, 5e-2, 0.15, _STARTS, logarithmic=True),
+        Term(
+            *("prompts_s", 1e-4, 1e-6, 5e-2, 0.15, _STARTS), logarithmic=True, usual_of=_PROMPTS_S
+        ),
         Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES, usual_of=_PIPELINED_RATIO),
         Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _DEQUANTISED),
         Term(
