@@ -25,6 +25,8 @@ _GENERIC = re.compile(
     r"a[0-9]+(?:\.[0-9]+)?b|[0-9]{4}|[0-9]{2}-[0-9]{4}|v[0-9]+(?:\.[0-9]+)?"
 )
 _GENERIC_WORDS = frozenset({"instruct", "chat", "it", "base", "pt", "hf", "latest", "gguf"})
+#: What ends the names of checkpoints in 16 bits whose publisher has others, too.
+_WHOLE = "-bf16"
 #: Models whose weights are not published, by how their names begin, with who offers them.
 _CLOSED: Mapping[str, str] = {
     **dict.fromkeys(("gpt-3.5", "gpt-4", "gpt-5", "chatgpt", "o1", "o3", "o4-mini"), "OpenAI"),
@@ -104,7 +106,9 @@ class ModelIndex(ReferenceIndex):
 
     def __init__(self, entries: Mapping[str, Iterable[str]], releases: Collection[str]) -> None:
         """Index ``entries``, the aliases by id, of which ``releases`` are others in fewer bits."""
-        entries = {entry_id: tuple(aliases) for entry_id, aliases in entries.items()}
+        entries = _with_bare_names(
+            {entry_id: tuple(aliases) for entry_id, aliases in entries.items()}
+        )
         super().__init__(entries)
         self._releases = frozenset(releases)
         self._names = {
@@ -197,6 +201,27 @@ class ModelIndex(ReferenceIndex):
         alike = {known: fuzz.ratio(word, known) for known in self._holders if known.isalpha()}
         least = max(_LEAST_ALIKE, max(alike.values(), default=0.0) - _ALIKE_BEHIND)
         return frozenset(known for known, ratio in alike.items() if ratio >= least)
+
+
+def _with_bare_names(entries: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Aliases with the names of ids without owner, and without the 16 bits that some end with.
+
+    Only such as no other entry could be meant by.
+    """
+    holders: dict[str, set[str]] = {}
+    bare: dict[str, set[str]] = {}
+    for entry_id, aliases in entries.items():
+        name = _unowned(entry_id)
+        bare[entry_id] = {name, name.removesuffix(_WHOLE)}
+        for one in (entry_id, *aliases, *bare[entry_id]):
+            holders.setdefault(loosened(one), set()).add(entry_id)
+    return {
+        entry_id: (
+            *aliases,
+            *(one for one in sorted(bare[entry_id]) if len(holders[loosened(one)]) == 1),
+        )
+        for entry_id, aliases in entries.items()
+    }
 
 
 def _unowned(name: str) -> str:
