@@ -214,13 +214,17 @@ def _since(
     return max(appeared, released_by(accelerator.document) or f"{supported:04d}-12-31")
 
 
+#: The licence of models that only papers describe.
+_NOT_RELEASED = "not released"
+
+
 @derived()
 def _first_years(snapshot: CatalogSnapshot) -> dict[str, int]:
-    """The year of the first model of each type."""
+    """The year of the first model of each type whose weights anybody can have."""
     found: dict[str, int] = {}
     for entry in snapshot.models.values():
         year, type_ = entry.document.get("release_year"), entry.value.model_type
-        if year is not None:
+        if year is not None and entry.document.get("licence") != _NOT_RELEASED:
             found[type_] = min(year, found.get(type_, year))
     return found
 
