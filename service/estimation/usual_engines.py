@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from service.catalog.derived import derived
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator
 from service.core.engines import USUAL_ENGINE, USUAL_ENGINE_OF_GGUF
 from service.core.format_lists import is_particular
@@ -28,6 +29,18 @@ def that_serves(
     if able is None or not all(able.value.runs_on(one.hardware) for one in accelerators):
         return usual
     return able.id
+
+
+def told_formats(
+    asked: Sequence[str] | None, models: Iterable[ModelArchitecture]
+) -> tuple[str, ...]:
+    """Formats of weights that tell the engine of a search: those asked for, else those of files.
+
+    Empty where models come in what most engines read.
+    """
+    shipped = tuple(model.native_format for model in models)
+    of_files = all(one.startswith("gguf-") or is_particular(one) for one in shipped)
+    return tuple(asked or (shipped if of_files else ()))
 
 
 def usual_engine(

@@ -105,3 +105,14 @@ def test_a_release_of_an_unknown_model_is_refused(packaged_snapshot: CatalogSnap
     [error] = refused.value.errors
     assert error.pointer == "/model"
     assert error.detail.startswith("unknown id 'TheBloke/Nothing-70B-AWQ'")
+
+
+def test_searches_of_a_file_try_what_reads_files(packaged_snapshot: CatalogSnapshot) -> None:
+    body = {
+        "model": "Qwen3-30B-A3B-Q4_K_M.gguf",
+        "workload": {"input_tokens": 1024, "output_tokens": 256, "concurrency": 1},
+        "workload_kind": "edge",
+        "search": {"accelerators": ["nvidia-rtx-4090-24gb"], "regions": ["country/SE"]},
+    }
+    answer = asked(packaged_snapshot, "recommendations", body)
+    assert {choice["start"]["engine"] for choice in answer["choices"]} == {"llama.cpp"}

@@ -18,6 +18,8 @@ from service.core.architecture.config.families.refused import reason_for
 
 #: Numbers with what belongs to them ("70b", "v3.1", "3.2"), and runs of letters.
 _WORD = re.compile(r"[0-9]+(?:\.[0-9]+)?[bm](?![a-z0-9])|[0-9]+(?:\.[0-9]+)?|[a-z]+")
+#: A name as the Hugging Face Hub has them.
+_ON_HUB = re.compile(r"[\w.-]{1,60}/[\w.-]{1,60}")
 _SIZE = re.compile(r"[0-9]+(?:\.[0-9]+)?[bm]")
 #: Words that tell how a model was trained or what of it is active, but not which it is.
 _GENERIC = re.compile(
@@ -25,6 +27,37 @@ _GENERIC = re.compile(
     r"a[0-9]+(?:\.[0-9]+)?b|[0-9]{4}|[0-9]{2}-[0-9]{4}|v[0-9]+(?:\.[0-9]+)?"
 )
 _GENERIC_WORDS = frozenset({"instruct", "chat", "it", "base", "pt", "hf", "latest", "gguf"})
+#: Words that models of many kinds have.
+_SAYS_LITTLE = _GENERIC_WORDS | {
+    *("small", "medium", "large", "mini", "tiny", "micro", "nano", "pro", "plus", "max", "ultra"),
+    *("flash", "lite", "super", "turbo", "fast", "code", "coder", "math", "moe", "vision", "audio"),
+    *(
+        "embed",
+        "embedding",
+        "embeddings",
+        "reranker",
+        "thinking",
+        "reasoning",
+        "guard",
+        "multilingual",
+    ),
+    *(
+        "dense",
+        "long",
+        "open",
+        "model",
+        "preview",
+        "distill",
+        "quantized",
+        "dynamic",
+        "mono",
+        "multi",
+    ),
+}
+#: Letters of the shortest name of a kind of models: yi, glm, bge.
+_LEAST_KIN = 2
+#: What ends the names of checkpoints in 16 bits whose publisher has others, too.
+_WHOLE = "-bf16"
 #: Models whose weights are not published, by how their names begin, with who offers them.
 _CLOSED: Mapping[str, str] = {
     **dict.fromkeys(("gpt-3.5", "gpt-4", "gpt-5", "chatgpt", "o1", "o3", "o4-mini"), "OpenAI"),
@@ -71,11 +104,13 @@ _PICTURES = ("flux", "stable-diffusion", "sdxl", "sd3", "qwen-image", "hunyuanvi
 #: What else a suggestion loses that is another model in fewer bits, unless its format was typed.
 _OF_ANOTHER = 0.06
 #: Words as like as this are the same, misspelt; shorter ones are like too many.
-_LEAST_ALIKE, _LEAST_LETTERS = 78.0, 4
+_LEAST_ALIKE, _LEAST_LETTERS = 82.0, 4
 #: Words that are so much less alike than the nearest are not what was meant.
 _ALIKE_BEHIND = 4.0
 #: Share of what was typed, by how telling its words are, that a suggestion must have.
 _LEAST_SHARE = 0.35
+#: What a word that no model has, such as that of a tune, counts of what the rarest counts.
+_UNKNOWN = 0.5
 #: What each word that was not typed takes from a suggestion.
 _UNASKED = 0.02
 
@@ -104,7 +139,9 @@ class ModelIndex(ReferenceIndex):
 
     def __init__(self, entries: Mapping[str, Iterable[str]], releases: Collection[str]) -> None:
         """Index ``entries``, the aliases by id, of which ``releases`` are others in fewer bits."""
-        entries = {entry_id: tuple(aliases) for entry_id, aliases in entries.items()}
+        entries = _with_bare_names(
+            {entry_id: tuple(aliases) for entry_id, aliases in entries.items()}
+        )
         super().__init__(entries)
         self._releases = frozenset(releases)
         self._names = {
@@ -148,19 +185,26 @@ class ModelIndex(ReferenceIndex):
         near = tuple(dict.fromkeys((*slips, *self.suggestions(reference))))[:MOST_SUGGESTIONS]
         if near:
             return UnknownReference(collection, reference, near)
-        unlisted = "for a model that is not listed, send its config.json or hf:organisation/name"
+        on_hub = reference if _ON_HUB.fullmatch(reference) else "organisation/name"
+        unlisted = f"for a model that is not listed, send its config.json or hf:{on_hub}"
         return NotOffered(reference, unlisted)
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
-        """Ids of models that share the telling words of a name, the nearest first."""
+        """Ids of models that share the telling words of a name, the nearest first.
+
+        One of them must be a word for models of one kind, if there is any: others of the same size
+        or version are none that was meant.
+        """
         typed = _words(_unowned(reference)) - _GENERIC_WORDS
         spelt = {word: self._spellings(word) for word in typed}
         whole = sum(self._weight(word) for word in typed)
+        kinds = [word for word in typed if _names_kin(word)]
+        kin = frozenset[str]().union(*(spelt[word] & self._holders.keys() for word in kinds))
         shares = {
             entry_id: max(self._score(spelt, words) for words in names) / whole
             - (_OF_ANOTHER if entry_id in self._releases else 0.0)
             for entry_id, names in self._words.items()
-            if typed
+            if typed and (not kinds or any(kin & words for words in names))
         }
         near = [entry_id for entry_id, share in shares.items() if share >= _LEAST_SHARE]
         near.sort(key=lambda one: (-round(shares[one], 2), _in_order(one)))
@@ -185,8 +229,10 @@ class ModelIndex(ReferenceIndex):
         return holders
 
     def _weight(self, word: str) -> float:
-        """How telling a word is: the rarer the more."""
-        return log(1.0 + len(self._words) / self._holders.get(word, 1))
+        """How telling a word is: the rarer the more, and less where no model has it."""
+        if word not in self._holders:
+            return _UNKNOWN * log(1.0 + len(self._words))
+        return log(1.0 + len(self._words) / self._holders[word])
 
     def _spellings(self, word: str) -> frozenset[str]:
         """A word, or those that it may be a misspelling of."""
@@ -194,9 +240,39 @@ class ModelIndex(ReferenceIndex):
             return frozenset({word})
         from rapidfuzz import fuzz
 
-        alike = {known: fuzz.ratio(word, known) for known in self._holders if known.isalpha()}
+        alike = {
+            known: fuzz.ratio(word, known)
+            for known in self._holders
+            if known.isalpha() and len(known) >= _LEAST_LETTERS
+        }
         least = max(_LEAST_ALIKE, max(alike.values(), default=0.0) - _ALIKE_BEHIND)
         return frozenset(known for known, ratio in alike.items() if ratio >= least)
+
+
+def _names_kin(word: str) -> bool:
+    """Whether a word is one for models of a kind: no number, and none that many kinds have."""
+    return word.isalpha() and len(word) >= _LEAST_KIN and word not in _SAYS_LITTLE
+
+
+def _with_bare_names(entries: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Aliases with the names of ids without owner, and without the 16 bits that some end with.
+
+    Only such as no other entry could be meant by.
+    """
+    holders: dict[str, set[str]] = {}
+    bare: dict[str, set[str]] = {}
+    for entry_id, aliases in entries.items():
+        name = _unowned(entry_id)
+        bare[entry_id] = {name, name.removesuffix(_WHOLE)}
+        for one in (entry_id, *aliases, *bare[entry_id]):
+            holders.setdefault(loosened(one), set()).add(entry_id)
+    return {
+        entry_id: (
+            *aliases,
+            *(one for one in sorted(bare[entry_id]) if len(holders[loosened(one)]) == 1),
+        )
+        for entry_id, aliases in entries.items()
+    }
 
 
 def _unowned(name: str) -> str:

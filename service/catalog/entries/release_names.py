@@ -36,6 +36,8 @@ _MAKING = (
 #: Endings that say how a model was tuned, or what MLPerf wants of it, and leave its layers as they
 #: are.
 _TUNING = "instruct|chat|it|base|hf|pt|sft|dpo|text|latest|99(?:[.]9)?"
+#: The month of a revision, as in DeepSeek-V4-Flash-0731, Qwen3-235B-A22B-2507 or 08-2024.
+_REVISED = re.compile(rf"{_SEPARATOR}(?:2\d[01]\d|[01]\d[0-3]\d|[01]\d-20\d\d)$")
 _MADE = re.compile(rf"{_SEPARATOR}(?:{_MAKING})$")
 _TUNED = re.compile(rf"{_SEPARATOR}(?:{_TUNING})$")
 
@@ -255,6 +257,12 @@ def _spelt(name: str, stored: Stored | None) -> Iterator[Reading]:
     for each in [*names, *(one.removeprefix("meta-") for one in names)]:
         yield Reading(each, stored)
     plain = name
-    while (tuned := _TUNED.search(plain)) is not None:
+    while (tuned := _TUNED.search(plain) or _revised(plain)) is not None:
         plain = plain[: tuned.start()]
         yield Reading(plain, stored, name)
+
+
+def _revised(name: str) -> re.Match[str] | None:
+    """The month at the end of a name that says without it which model it is, by a number."""
+    found = _REVISED.search(name)
+    return found if found is not None and any(map(str.isdigit, name[: found.start()])) else None

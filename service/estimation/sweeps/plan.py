@@ -70,6 +70,7 @@ from service.estimation.software import (
 )
 from service.estimation.starting import resolve_serving, started_options, usage_context
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
+from service.estimation.usual_engines import told_formats
 
 Asked = TypeVar("Asked")
 Value = TypeVar("Value")
@@ -149,8 +150,9 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     for _, entry in models:
         check_generates(entry, "/models", problems)
     named = [] if request.space.accelerators is None else [one.value for _, one in accelerators]
+    formats = told_formats(request.space.precisions, (entry.value for _, entry in models))
     release = resolve_serving_engine(
-        *(request.serving, named, request.space.precisions or (), snapshot, problems),
+        *(request.serving, named, formats, snapshot, problems),
         {entry.value.model_type for _, entry in models},
     )
     check_searched(release, snapshot, problems)

@@ -65,6 +65,7 @@ from service.estimation.resolution import (
 )
 from service.estimation.software import check_searched, resolve_serving_engine
 from service.estimation.starting import resolve_serving, started_options, usage_context
+from service.estimation.usual_engines import told_formats
 from service.estimation.writing import valued
 
 #: Kinds of the matrix that are no inference.
@@ -120,10 +121,11 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     usual = named if named is not None or not sites.bought_only else usually_bought(sites, snapshot)
     for_a_desk = named is None and _for_a_desk(sites, request.workload)
     types = frozenset(model.value.model_type for model in models)
+    formats = told_formats(request.search.precisions, (model.value for model in models))
     release = resolve_serving_engine(
         _of_a_desk(request, snapshot) if for_a_desk else request.serving,
         [entry.value for entry in usual or ()],
-        request.search.precisions or (),
+        formats,
         snapshot,
         problems,
         types,
@@ -155,7 +157,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         request.serving,
         release,
         accelerators,
-        request.search.precisions or (),
+        formats,
         types,
         for_a_desk,
         snapshot,
