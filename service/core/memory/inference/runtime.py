@@ -40,9 +40,10 @@ class EngineRuntime:
     """Runtime memory of one engine, per accelerator.
 
     ``context_bytes`` is what the driver holds for a process, ``unified_context_bytes`` the same
-    where the accelerator's memory is the host's [B]; ``counted_bytes`` what else libraries take
-    outside the allocator, ``collectives_bytes`` what communication adds when a model spans
-    accelerators that a slow link joins, such as PCIe, ``graphs_bytes`` captured graphs [B].
+    where the accelerator's memory is the host's, and ``native_context_bytes`` where no kernels of
+    PyTorch are loaded beside the engine's, zero where they are [B]; ``counted_bytes`` what else
+    libraries take outside the allocator, ``collectives_bytes`` what communication adds when a model
+    spans accelerators that a slow link joins, such as PCIe, ``graphs_bytes`` captured graphs [B].
     ``slack_ratio`` is what the allocator reserves beyond temporary tensors at their peak,
     ``activation_ratio`` this over its formula, and ``workspace_bytes`` what libraries take from the
     allocator beside them [B]. ``bytes_per_logit`` is what sampling takes, ``widened_logit_bytes``
@@ -108,6 +109,7 @@ class EngineRuntime:
     workspace_bytes: Interval
     size_log_sigma: float
     weights_log_sigma: float
+    native_context_bytes: Interval = _NONE
     context_in_share: bool = False
     fills_share: bool = False
     share_is_of_free: bool = False
@@ -220,6 +222,7 @@ class EngineRuntime:
             self,
             context_bytes=correction.of(self.context_bytes),
             unified_context_bytes=correction.of(self.unified_context_bytes),
+            native_context_bytes=correction.of(self.native_context_bytes),
             counted_bytes=correction.of(self.counted_bytes),
             collectives_bytes=correction.of(self.collectives_bytes),
             graphs_bytes=correction.of(self.graphs_bytes),
@@ -230,7 +233,10 @@ class EngineRuntime:
 
     def context(self, accelerator: Accelerator) -> Interval:
         """What the driver holds for the process [B]."""
-        return self.unified_context_bytes if accelerator.unified_memory else self.context_bytes
+        if accelerator.unified_memory:
+            return self.unified_context_bytes
+        native = self.native_context_bytes
+        return native if everywhere(native.value > 0.0) else self.context_bytes
 
     def libraries(self, parallelism: Parallelism, link: Link) -> Interval:
         """What libraries, and collectives over a link, hold outside the allocator [B]."""

@@ -365,3 +365,12 @@ def test_as_many_as_there_is_room_for_fit(memory: InferenceMemory):
         filled = replace(memory.workload, concurrency=most)
         overheads = packaged_overheads()
         assert inference_memory(memory.deployment, filled, memory.serving, overheads).fits
+
+
+def test_engines_without_pytorch_hold_a_context_alone():
+    workload = InferenceWorkload(1000.0, 100.0, 1.0)
+    native, torch = (memory_of(LLAMA_3_8B, engine, workload) for engine in ("llama.cpp", "exllama"))
+    assert native.context_bytes.high < torch.context_bytes.value
+    assert torch.context_bytes == torch.engine.context_bytes
+    shared = replace(native.deployment.accelerator, unified_memory=True)
+    assert native.engine.context(shared) == native.engine.unified_context_bytes
