@@ -149,14 +149,12 @@ FLOPS_PER_JOULE = {
 }
 
 #: Kernels one by one: from Python some 10 us each, about thirty in a layer (PyTorch, CUDA Graphs,
-#: 2021); from native code 2 to 4 us each. MLX fuses norms, rotations, attention and activations
-#: (``mx.fast``, ``mx.compile``, 2024): some fifteen in a layer. ExLlama issues fourteen of a layer
-#: from there, and from Python the four of attention, with a dozen views of tensors (its model.py,
-#: 2023). Before vLLM captured graphs, each step was issued as those with prompts are.
+#: 2021); from native code 2 to 4 us each. ExLlama issues fourteen of a layer from there, and from
+#: Python the four of attention, with a dozen views of tensors (its model.py, 2023). Before vLLM
+#: captured graphs, each step was issued as those with prompts are.
 _LAYER_S = {
     "eager": 5e-4,
     "llama.cpp-like": 6e-5,
-    "mlx": 4e-5,
     "exllama@v1": 1e-4,
     "vllm@before-0.2.6": _PROMPT_LAYER_S["vllm@before-0.2.6"],
 }
