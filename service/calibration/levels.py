@@ -95,8 +95,8 @@ def _usual(
 ) -> Iterator[tuple[str, Keys, dict[str, float], Sequence[Row]]]:
     """Levels that no row has of which something is known to be usual, which holds there, too.
 
-    They are of hardware, links, and generations of measured engines. Engines without any row take
-    the figures of those that they are like instead.
+    They are of hardware, hosts, links, and generations of measured engines. Engines without any
+    row take the figures of those that they are like instead.
     """
     known = {key for key, _ in fitted.keys(terms[0], kind)}
     for key in sorted({key for term in terms for key in term.usual_of} - known):
@@ -118,7 +118,12 @@ def _keys_of(kind: str, key: str, engines: Mapping[str, Keys]) -> Keys | None:
     if kind == "generation" and generation_of_release(key) is not None:
         engine = engines.get(engine_of_release(key))
         return None if engine is None else {**engine, kind: key}
-    # Keys of pairs, such as a class on a family, have a kind of their own.
+    if kind == "memory" and "/" not in key:
+        return {kind: key}
+    wider = {"host": "vendor", "hardware": "memory"}.get(kind)
+    if wider is not None and "/" in key:
+        return {wider: key.partition("/")[0], kind: key}
+    # Keys of other pairs, such as a class on a family, have a kind of their own.
     if kind not in ("vendor", "family") or "/" in key:
         return None
     # Ids of hardware families begin with those who make it.

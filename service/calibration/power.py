@@ -43,6 +43,11 @@ _LEVELS = (Level("memory", 0.25), Level("hardware", 0.12))
 #: interposer; LPDDR5, whose lines are short, is taken to need 4 pJ.
 _J_PER_BYTE = {"gddr": 1.4e-10, "lpddr": 8e-11}
 
+#: What Apple states is drawn with all cores of the processor at work beside those of the graphics,
+#: which take about six tenths of it (judged; AnandTech, M1 Max, 2021: 120 W at the socket with
+#: both).
+_ACTIVE_RATIO = {"lpddr/apple-silicon": 0.25}
+
 #: What is fitted. A model that is resident and idle draws 60 to 70 W above an empty accelerator
 #: (listings of nvidia-smi), a tenth of what there is above idle. A byte from HBM takes some 4 pJ a
 #: bit in the memory and as much again on its way to registers; an operation of matrix units on
@@ -50,7 +55,7 @@ _J_PER_BYTE = {"gddr": 1.4e-10, "lpddr": 8e-11}
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "power": (
         Term("resident_ratio", 0.08, 0.0, 0.3, 0.3, _LEVELS),
-        Term("active_ratio", 0.3, 0.0, 1.0, 0.3, _LEVELS),
+        Term("active_ratio", 0.3, 0.0, 1.0, 0.3, _LEVELS, usual_of=_ACTIVE_RATIO),
         Term(
             *("memory_j_per_byte", 1e-10, 2e-11, 5e-10, 0.2, _LEVELS),
             logarithmic=True,

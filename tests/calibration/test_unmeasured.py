@@ -74,3 +74,37 @@ def test_what_is_usual_of_a_generation_without_rows_is_written_as_assumed() -> N
 def test_what_is_usual_of_hardware_without_rows_is_written_as_assumed() -> None:
     found = _figures("hardware", _RATE, 10.0)
     assert found["hardware/red-2"] == (pytest.approx(40.0, rel=0.01), False)
+
+
+def test_what_is_usual_of_hosts_and_of_hardware_by_its_memory_is_written_too() -> None:
+    """Their keys name the wider level: the vendor of a driver, the kind of memory of a family."""
+    host = Term(
+        *("host_ratio", 1.0, 0.2, 5.0, 0.1, (Level("vendor", 0.1), Level("host", 0.1))),
+        usual_of={"red/desktop": 3.0},
+    )
+    drawn = Term(
+        *("active_ratio", 0.4, 0.0, 1.0, 0.1, (Level("memory", 0.1), Level("hardware", 0.1))),
+        usual_of={"lpddr": 0.3, "lpddr/red-3": 0.2},
+    )
+    assert _entry_of("hosts", host, "red/desktop") == {"vendor": "red", "host": "red/desktop"}
+    assert _entry_of("power", drawn, "lpddr") == {"memory": "lpddr"}
+    assert _entry_of("power", drawn, "lpddr/red-3") == {
+        "memory": "lpddr",
+        "hardware": "lpddr/red-3",
+    }
+
+
+def _entry_of(part: str, term: Term, key: str) -> dict[str, str]:
+    """What the entry of a key applies to, beside its part."""
+    row = _Row({"vendor": "red", "host": "red/server", "memory": "gddr", "hardware": "gddr/red-1"})
+
+    def predict(rows: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
+        return np.log(values[term.name])
+
+    fitted = fit(predict, [term.usual], [row.keys], (term,), [1.0])
+    source = SimpleNamespace(document={"year": 2025})
+    snapshot = cast("Any", SimpleNamespace(sources={"a": source, "headroom-assumption": source}))
+    entries = level_entries({part: (term,)}, fitted, [row], snapshot)
+    found = next(one for one in entries if one.id == f"{part}/{key}")
+    assert not found.fitted
+    return {kind: one for kind, one in found.applies_to.items() if kind != "part"}

@@ -27,6 +27,7 @@ MOST_GB_PER_S = {
     "HBM3": 5400,
     "HBM3e": 8600,
     "HBM4": 22000,
+    "LPDDR4": 35,
     "LPDDR4X": 600,
     "LPDDR5": 820,
     "LPDDR5X": 1230,

@@ -103,5 +103,6 @@ def test_vendors_are_spelled_one_way() -> None:
     known = {
         *("NVIDIA", "AMD", "Google", "Apple", "Intel", "AWS", "Groq", "Cerebras", "SambaNova"),
         *("Microsoft", "Huawei", "Qualcomm", "Tenstorrent", "Ampere Computing", "Raspberry Pi"),
+        "Rockchip",
     }
     assert {entry["vendor"] for entry in DOCUMENTS["accelerators"].values()} == known

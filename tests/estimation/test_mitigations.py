@@ -140,7 +140,8 @@ def test_no_format_is_proposed_that_the_engine_does_not_read():
         "model": "meta-llama/Llama-3.1-70B",
         "accelerator": "nvidia-rtx-3090-24gb",
         "workload": {"input_tokens": 2000, "output_tokens": 20},
-        "serving": {"engine": "llama.cpp"},
+        # One that does not leave to the host what has no room.
+        "serving": {"engine": "llama.cpp", "engine_version": "2025"},
     }
     with searches(of_inference) as found:
         inference_memory_answer(MemoryInferenceRequest.model_validate(question), catalog())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.core.deployment import Accelerator
+from service.core.deployment import Accelerator, memory_kind
 from service.core.elementwise import Number
-from service.core.interval import Interval, independent_sum, scale
+from service.core.interval import Interval, at_most, independent_sum, scale
 from service.core.platform import share_of, with_machine
 from service.core.years import HOURS_PER_YEAR
 
@@ -15,9 +15,10 @@ from service.core.years import HOURS_PER_YEAR
 class Infrastructure:
     """How long hardware is kept, what becomes of it, and what stands in for unknown figures.
 
-    ``idle_ratio`` is the idle share of thermal design power where a device's own is unknown,
-    ``waiting_ratio`` what stacked memory and clocks take beyond that while a program holds a model;
-    ``primary_energy`` stands in for grids whose own is unknown.
+    ``idle_ratio`` is the idle share of thermal design power where a device's own is unknown; cards
+    with graphics memory draw ``card_idle_w`` and a share ``card_idle_ratio`` of it.
+    ``waiting_ratio`` is what stacked memory and clocks take beyond that while a program holds a
+    model; ``primary_energy`` stands in for grids whose own is unknown.
 
     The making is shared out over ``hardware_life_years`` and the ``second_life_years`` that
     another owner adds. By default over calendar time; ``in_use_ratio`` below 1 shares it out over
@@ -39,14 +40,19 @@ class Infrastructure:
     in_use_ratio: Number = 1.0
     reused_ratio: Number = 0.0
     waiting_ratio: Interval | None = None
+    card_idle_w: Interval | None = None
+    card_idle_ratio: Interval | None = None
 
     def idle_power_w(self, accelerator: Accelerator) -> Interval:
-        """Idle power of an accelerator: its own figure, else the usual share of its TDP [W]."""
+        """Idle power of an accelerator: its own figure, else what is usual for its TDP [W]."""
         if accelerator.idle_power_w is not None:
             return accelerator.idle_power_w
         power_w = accelerator.thermal_design_power_w
         if power_w is None:
             raise ValueError(f"{accelerator.name} has neither idle nor thermal design power")
+        card_w, card_ratio = self.card_idle_w, self.card_idle_ratio
+        if card_w is not None and card_ratio is not None and _is_card(accelerator):
+            return at_most(independent_sum((card_w, scale(card_ratio, power_w))), power_w)
         return scale(self.idle_ratio, power_w)
 
     def waiting_power_w(self, accelerator: Accelerator) -> Interval:
@@ -76,6 +82,10 @@ class Infrastructure:
             more = self.second_life_years
             first = Interval(first.value + more, first.low + more, first.high + more)
         return scale(first, HOURS_PER_YEAR * self.in_use_ratio)
+
+
+def _is_card(accelerator: Accelerator) -> bool:
+    return memory_kind(accelerator.memory_technology) == "gddr"
 
 
 def _is_stacked(accelerator: Accelerator) -> bool:

@@ -126,6 +126,26 @@ def test_idle_power_falls_back_to_the_usual_share_of_tdp():
     assert INFRASTRUCTURE.idle_power_w(unknown).value == pytest.approx(0.12 * 700)
 
 
+def test_graphics_cards_fall_asleep_to_some_watts_whatever_their_limit():
+    around = replace(
+        INFRASTRUCTURE, card_idle_w=Interval(6.0, 3.0, 12.0), card_idle_ratio=exact(0.035)
+    )
+
+    def idle_w(technology, limit_w):
+        card = replace(
+            H100,
+            idle_power_w=None,
+            memory_technology=technology,
+            thermal_design_power_w=limit_w,
+        )
+        return around.idle_power_w(card).value
+
+    assert idle_w("GDDR6X", 350.0) == pytest.approx(6.0 + 0.035 * 350.0)
+    assert idle_w("GDDR6X", 350.0) < idle_w("HBM3", 350.0) == pytest.approx(0.12 * 350.0)
+    # Never more than it may draw.
+    assert idle_w("GDDR6", 5.0) == 5.0
+
+
 def test_what_waits_with_a_model_draws_its_own_figure_or_more_where_memory_is_stacked():
     around = replace(INFRASTRUCTURE, waiting_ratio=Interval(0.06, 0.03, 0.1))
     told = replace(H100, waiting_power_w=exact(121.0))
