@@ -9,6 +9,7 @@ import pytest
 from service.core.architecture.sharding import trained_layer_counts
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.estimate.training import TrainingSpeedSetup, training_speed
+from service.core.interval import Interval
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.memory.training.state import stage_state
 from service.core.number_formats import NUMBER_FORMATS
@@ -20,6 +21,7 @@ from service.core.performance.training.scaling import expert_kernels
 from service.core.performance.training.step import TrainingStep, bottleneck, training_step
 from service.core.performance.training.traffic import HostRates, data_messages_s
 from service.core.performance.training.work import product_format
+from service.core.platform import ALONE, Platform
 from tests.core.deployments import CALIBRATION, H100, architecture
 from tests.core.memory.memory_models import DEEPSEEK_V3
 from tests.core.performance.inference.test_latency import IDEAL
@@ -472,6 +474,26 @@ def test_an_optimizer_on_the_host_is_seen_as_stall():
     storage = step(TrainingSettings(offload=Offload(optimizer="nvme")))
     assert storage.offload_stall_s > there.offload_stall_s
     assert bottleneck(storage) == "offload"
+
+
+def test_accelerators_of_a_run_share_their_hosts_memory_with_each_other_alone():
+    # Processors of an idle machine update the states of the one accelerator that works in it.
+    peak = Interval(600e9, 400e9, 800e9)
+    server = replace(ALONE, accelerators=8.0, host_memory_bandwidth_bytes_per_s=peak)
+    host = replace(HOST, memory_ratio=0.65)
+
+    def rate(count: int, platform: Platform = server) -> float:
+        accelerator = replace(H100, platform=platform)
+        layout = Parallelism(data=count)
+        deployment = Deployment(architecture("llama-70b"), BF16, accelerator, layout)
+        return float(host.shared_memory_bytes_per_s(deployment))
+
+    assert rate(1) == pytest.approx(390e9)
+    assert rate(2) == pytest.approx(195e9)
+    # What many have of several machines is the same; none has less than is usual.
+    assert rate(8) == rate(64) == HOST.memory_bytes_per_s
+    unknown = replace(server, host_memory_bandwidth_bytes_per_s=None)
+    assert rate(1, unknown) == HOST.memory_bytes_per_s
 
 
 def test_transfers_stall_where_they_take_longer_than_computation():
