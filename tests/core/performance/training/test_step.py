@@ -437,6 +437,26 @@ def test_longer_sequences_never_make_a_step_shorter(overlap):
     assert all(longer >= shorter * (1 - 1e-9) for shorter, longer in pairwise(times))
 
 
+def test_a_host_that_nearly_holds_kernels_back_makes_a_step_less_sure():
+    # How long it issues is known to within a third: what does not show with these constants may.
+    def found(layer_s: float) -> TrainingStep:
+        host = replace(USUAL.performance.engine, layer_s=layer_s, step_s=0.0)
+        calibration = replace(USUAL, performance=replace(USUAL.performance, engine=host))
+        return step(calibration=calibration)
+
+    working_s = found(0.0).micro_batch.working_s
+    each = working_s / (found(1e-9).micro_batch.issue_s / 1e-9)
+    far, near, late = found(0.5 * each), found(0.9 * each), found(4.0 * each)
+    assert far.unsure_overhead_s == 0.0
+    assert near.overhead_s == 0.0
+    assert 0.0 < near.unsure_overhead_s < near.step_s
+    # Where nothing else decides, a step is as unsure as the host is.
+    assert late.unsure_overhead_s == pytest.approx(late.micro_batch.issue_s, rel=0.02)
+    widening = Widening(waiting_spread_ratio=2.5)
+    sure, unsure = (widening.ratio(one.shares, routed=False) for one in (far, near))
+    assert unsure > sure
+
+
 def test_gradients_hide_behind_the_last_backward_pass_only():
     layout, overlapping = Parallelism(tensor=8, data=4), replace(USUAL, data_overlap_ratio=1.0)
     once = step(parallelism=layout, calibration=overlapping)
