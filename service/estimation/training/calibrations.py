@@ -59,6 +59,7 @@ class TrainingFigures:
     restart_s: float
     other_losses_ratio: Interval
     host_memory_bytes_per_s: float
+    host_memory_ratio: float
     host_link_bytes_per_s: float
     nvme_bytes_per_s: float
     framework_class: str | None
@@ -81,7 +82,9 @@ class TrainingFigures:
         """Bandwidths around an accelerator, with the usual link where its own is not known."""
         known = accelerator.host_link_bandwidth_bytes_per_s
         link = self.host_link_bytes_per_s if known is None else known
-        return HostRates(link, self.host_memory_bytes_per_s, self.nvme_bytes_per_s)
+        return HostRates(
+            link, self.host_memory_bytes_per_s, self.nvme_bytes_per_s, self.host_memory_ratio
+        )
 
 
 def setup_figures(setup: TrainingSetup, snapshot: CatalogSnapshot) -> TrainingFigures:
@@ -153,6 +156,7 @@ def _figures(
         restart_s=float(failures["restart_s"].value),
         other_losses_ratio=failures.get("other_losses_ratio", exact(0.0)),
         host_memory_bytes_per_s=float(host["host_memory_bytes_per_s"].value),
+        host_memory_ratio=float(host.get("host_memory_ratio", exact(0.0)).value),
         host_link_bytes_per_s=float(host["host_link_bytes_per_s"].value),
         nvme_bytes_per_s=float(host["nvme_bytes_per_s"].value),
         framework_class=engine_keys(release, snapshot.engines, "training")["class"]

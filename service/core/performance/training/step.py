@@ -50,7 +50,8 @@ class TrainingStep:
     experts, and ``exposed_data_messages_s`` are what of the messages
     within a model copy and between copies does not hide; ``pipeline_bubble_s`` is the pipeline
     waiting, ``offload_stall_s`` the host in the way, ``overhead_s`` the accelerator waiting for its
-    instructions. Per accelerator and step, ``model_flops`` leave recomputation out,
+    instructions, and ``unsure_overhead_s`` how much that changes with the logarithm of what the
+    host takes. Per accelerator and step, ``model_flops`` leave recomputation out,
     ``hardware_flops`` count it, and ``six_nd_flops`` are six per active parameter and token. They
     follow from the ``micro_batch``, from what of the training ``state`` is updated, and from the
     update and transfers of the host. ``tier_traffic_bytes`` go to and from a memory tier;
@@ -75,6 +76,7 @@ class TrainingStep:
     optimizer_s: Number
     offload_stall_s: Number
     overhead_s: Number
+    unsure_overhead_s: Number
     memory_bytes: Number
     tokens_per_step: Number
     tokens_per_s: Number
@@ -116,13 +118,16 @@ class TrainingStep:
 
     @property
     def shares(self) -> TimeShares:
-        """What the step is spent on, where stages do not wait for each other [-]."""
+        """What the step is spent on, where stages do not wait for each other [-].
+
+        Of overhead it is what is unsure, which a host that nearly holds kernels back has as well.
+        """
         messages_s = self.exposed_model_messages_s + self.exposed_data_messages_s
         return TimeShares(
             compute_ratio=(self.matrix_products_s + self.attention_s) / self.published_step_s,
             memory_ratio=(self.elementwise_s + self.optimizer_s) / self.published_step_s,
             interconnect_ratio=messages_s / self.published_step_s,
-            overhead_ratio=self.overhead_s / self.published_step_s,
+            overhead_ratio=self.unsure_overhead_s / self.published_step_s,
         )
 
     @property
@@ -191,8 +196,10 @@ def training_step(
     transfers_s = offloaded_transfers_s(deployment, settings, state, micro_batch, host)
     paged_s = 2.0 * paged_bytes / host.link_bytes_per_s
     offload_s = host_update_s + maximum(transfers_s - compute_s, 0.0) + paged_s
+    unsure_overhead_s = share * micro.unsure_waiting_s
     if settings.trains:
         overhead_s = overhead_s + calibration.performance.engine.step_s
+        unsure_overhead_s = unsure_overhead_s + calibration.performance.engine.step_s
     step_s = (
         compute_s
         + messages_s
@@ -222,6 +229,7 @@ def training_step(
         optimizer_s=optimizer_s,
         offload_stall_s=offload_s,
         overhead_s=overhead_s,
+        unsure_overhead_s=unsure_overhead_s,
         memory_bytes=share * micro.memory_bytes,
         tokens_per_step=tokens_per_step,
         tokens_per_s=tokens_per_step / step_s,

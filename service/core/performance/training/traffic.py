@@ -47,12 +47,30 @@ _WIDTH = 2.0  # bytes of a weight or activation on its way, in 16 bit
 class HostRates:
     """Bandwidths around an accelerator, each of one direction [B/s].
 
-    ``link`` leads to the host, ``memory`` is its share of host memory's, ``nvme`` of storage's.
+    ``link`` leads to the host, ``memory`` is its share of host memory's where all accelerators of a
+    usual host work, ``nvme`` of storage's. Of the peak of a known machine's memory ``memory_ratio``
+    is reached [-].
     """
 
     link_bytes_per_s: Number = field(metadata=FIGURE)
     memory_bytes_per_s: Number = field(metadata=FIGURE)
     nvme_bytes_per_s: Number = field(metadata=FIGURE)
+    memory_ratio: float = field(default=0.0, metadata=FIGURE)
+
+    def shared_memory_bytes_per_s(self, deployment: Deployment) -> Number:
+        """What an accelerator of a run has of its host's memory, beside others of the run [B/s].
+
+        Processors update states of all accelerators that a run has in a machine; those that it
+        leaves alone take nothing. Machines that are known by their memory alone have the usual.
+        """
+        platform = deployment.accelerator.platform
+        known = platform.host_memory_bandwidth_bytes_per_s
+        if known is None:
+            return self.memory_bytes_per_s
+        sharing = minimum(deployment.parallelism.accelerator_count, platform.accelerators_of_a_host)
+        own = self.memory_ratio * known.value / sharing
+        # What rows of a search do not know is no number.
+        return where(own > self.memory_bytes_per_s, own, self.memory_bytes_per_s)
 
 
 def data_messages_s(
@@ -318,14 +336,13 @@ def update_s(
         bandwidth = deployment.accelerator.memory_bandwidth_bytes_per_s
         return moved / (bandwidth * calibration.performance.hardware.memory_ratio), 0.0
     states, tier = 2.0 * state.optimizer_bytes, settings.offload.tier
-    updated_s = moved / host.memory_bytes_per_s
+    memory_bytes_per_s = host.shared_memory_bytes_per_s(deployment)
+    updated_s = moved / memory_bytes_per_s
     if settings.offload.optimizer == "nvme":
         updated_s = maximum(updated_s, states / host.nvme_bytes_per_s)
     elif settings.offload.optimizer == "tier" and tier is not None:
         through_host = moved if tier.is_storage else crossing
-        updated_s = maximum(
-            through_host / host.memory_bytes_per_s, states / tier.bandwidth_bytes_per_s
-        )
+        updated_s = maximum(through_host / memory_bytes_per_s, states / tier.bandwidth_bytes_per_s)
     return 0.0, maximum(updated_s, crossing / host.link_bytes_per_s)
 
 

@@ -9,6 +9,7 @@ import pytest
 from service.core.architecture.sharding import trained_layer_counts
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.estimate.training import TrainingSpeedSetup, training_speed
+from service.core.interval import Interval
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.memory.training.state import stage_state
 from service.core.number_formats import NUMBER_FORMATS
@@ -20,6 +21,7 @@ from service.core.performance.training.scaling import expert_kernels
 from service.core.performance.training.step import TrainingStep, bottleneck, training_step
 from service.core.performance.training.traffic import HostRates, data_messages_s
 from service.core.performance.training.work import product_format
+from service.core.platform import ALONE, Platform
 from tests.core.deployments import CALIBRATION, H100, architecture
 from tests.core.memory.memory_models import DEEPSEEK_V3
 from tests.core.performance.inference.test_latency import IDEAL
@@ -435,6 +437,26 @@ def test_longer_sequences_never_make_a_step_shorter(overlap):
     assert all(longer >= shorter * (1 - 1e-9) for shorter, longer in pairwise(times))
 
 
+def test_a_host_that_nearly_holds_kernels_back_makes_a_step_less_sure():
+    # How long it issues is known to within a third: what does not show with these constants may.
+    def found(layer_s: float) -> TrainingStep:
+        host = replace(USUAL.performance.engine, layer_s=layer_s, step_s=0.0)
+        calibration = replace(USUAL, performance=replace(USUAL.performance, engine=host))
+        return step(calibration=calibration)
+
+    working_s = found(0.0).micro_batch.working_s
+    each = working_s / (found(1e-9).micro_batch.issue_s / 1e-9)
+    far, near, late = found(0.5 * each), found(0.9 * each), found(4.0 * each)
+    assert far.unsure_overhead_s == 0.0
+    assert near.overhead_s == 0.0
+    assert 0.0 < near.unsure_overhead_s < near.step_s
+    # Where nothing else decides, a step is as unsure as the host is.
+    assert late.unsure_overhead_s == pytest.approx(late.micro_batch.issue_s, rel=0.02)
+    widening = Widening(waiting_spread_ratio=2.5)
+    sure, unsure = (widening.ratio(one.shares, routed=False) for one in (far, near))
+    assert unsure > sure
+
+
 def test_gradients_hide_behind_the_last_backward_pass_only():
     layout, overlapping = Parallelism(tensor=8, data=4), replace(USUAL, data_overlap_ratio=1.0)
     once = step(parallelism=layout, calibration=overlapping)
@@ -472,6 +494,26 @@ def test_an_optimizer_on_the_host_is_seen_as_stall():
     storage = step(TrainingSettings(offload=Offload(optimizer="nvme")))
     assert storage.offload_stall_s > there.offload_stall_s
     assert bottleneck(storage) == "offload"
+
+
+def test_accelerators_of_a_run_share_their_hosts_memory_with_each_other_alone():
+    # Processors of an idle machine update the states of the one accelerator that works in it.
+    peak = Interval(600e9, 400e9, 800e9)
+    server = replace(ALONE, accelerators=8.0, host_memory_bandwidth_bytes_per_s=peak)
+    host = replace(HOST, memory_ratio=0.65)
+
+    def rate(count: int, platform: Platform = server) -> float:
+        accelerator = replace(H100, platform=platform)
+        layout = Parallelism(data=count)
+        deployment = Deployment(architecture("llama-70b"), BF16, accelerator, layout)
+        return float(host.shared_memory_bytes_per_s(deployment))
+
+    assert rate(1) == pytest.approx(390e9)
+    assert rate(2) == pytest.approx(195e9)
+    # What many have of several machines is the same; none has less than is usual.
+    assert rate(8) == rate(64) == HOST.memory_bytes_per_s
+    unknown = replace(server, host_memory_bandwidth_bytes_per_s=None)
+    assert rate(1, unknown) == HOST.memory_bytes_per_s
 
 
 def test_transfers_stall_where_they_take_longer_than_computation():
