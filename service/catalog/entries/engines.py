@@ -264,6 +264,7 @@ def _recipes(trains: Document) -> Recipes:
         _rounds(trains.get("interleaved_rounds")),
         recomputes_in_part=cast("tuple[Recomputation, ...]", lists["recomputes_in_part"]),
         usual_base=trains.get("usual_base"),
+        divides_models=trains.get("divides_models") is True,
     )
 
 

@@ -115,11 +115,11 @@ def least_that_fits(
         if part is not None:
             return _fitted(run, part, (alike, resolved(lean)) if is_near else (alike,))
     saved = float(memory.total_bytes.value - recomputed.total_bytes.value)
+    if not is_near:
+        return _fitted(run, other, ())
     if saved <= 0.0 or missing < _NEARER_TO_NONE * saved:
         return _fitted(run, kept, (alike,))
-    if is_near:
-        return _fitted(run, alike, (kept,))
-    return _fitted(run, other, ())
+    return _fitted(run, alike, (kept,))
 
 
 def untold_that_fits(
@@ -148,7 +148,7 @@ def _dividing(
 
 def _may_keep_all(memory: TrainingMemory) -> bool:
     """Whether a run that does not fit by the estimate may have run as it is."""
-    near = memory.total_bytes.value <= _UNSURE * memory.usable_bytes
+    near = _missing_bytes(memory) <= (_UNSURE - 1.0) * memory.usable_bytes
     return bool(memory.fits_certainty != "no" or near)
 
 
@@ -239,6 +239,11 @@ def _has_parts(way: Recomputation, architecture: ModelArchitecture) -> bool:
 def fits(run: Run) -> bool:
     """Whether a run fits into each accelerator's memory."""
     return bool(_memory(run).fits)
+
+
+def headroom_bytes(run: Run) -> float:
+    """Memory that a run leaves free on each accelerator, or lacks if negative [B]."""
+    return float(_memory(run).headroom_bytes.value)
 
 
 def _first(

@@ -36,6 +36,7 @@ CHOICES = {
     "pipeline_schedule": "by which schedule the pipeline runs",
     "activation_checkpointing": "what is recomputed",
     "zero_stage": "what data-parallel ranks divide",
+    "expert_overlap_ratio": "whether messages to experts hide behind computation",
     "framework_version": "which release of the framework runs",
 }
 #: Smallest change of the whole memory that is told of a choice [-].

@@ -71,7 +71,8 @@ def test_what_nothing_makes_fit_is_left_as_it_is(ask):
 def test_longer_sequences_are_recomputed_once_half_of_the_layers_must_be(ask):
     lengths = (2048, 4096, 8192, 12288, 16384, 24576)
     asked = {"framework": "torchtitan", "activation_checkpointing": None, "zero_stage": 3}
-    found = [ask(SMALL, 8, **asked | {"sequence_length": one}) for one in lengths]
+    copies = SMALL | {"parallelism": {"data": 8}}
+    found = [ask(copies, 8, **asked | {"sequence_length": one}) for one in lengths]
     whole = [done(one)[1] == "full" for one in found]
     assert whole == sorted(whole)
     assert {whole[0], whole[-1]} == {False, True}
@@ -80,7 +81,7 @@ def test_longer_sequences_are_recomputed_once_half_of_the_layers_must_be(ask):
         if one["memory"]["fits"]:
             continue
         slow = ask(
-            SMALL, 8, **asked | {"activation_checkpointing": "full", "sequence_length": length}
+            copies, 8, **asked | {"activation_checkpointing": "full", "sequence_length": length}
         )
         assert one["latency"]["tokens_per_s"]["low"] <= slow["latency"]["tokens_per_s"]["value"]
 
