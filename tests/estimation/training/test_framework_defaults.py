@@ -566,11 +566,15 @@ def test_what_a_request_says_is_not_left_open(packaged_snapshot):
     assert not said.otherwise
     assert said.total_bytes.value == bare.total_bytes.value
     assert bare.total_bytes.low < said.total_bytes.low
-    few = {"framework": "litgpt", "method": "lora", "lora_rank": 64}
+    few = {"framework": "litgpt", "method": "lora", "lora_rank": 64, "sequence_length": 2048}
     open_, told = memory(few, packaged_snapshot)
     assert told == {"training.lora_targets"}
     closed, _ = memory({**few, "lora_targets": ["q_proj", "v_proj"]}, packaged_snapshot)
     assert closed.total_bytes.high < open_.total_bytes.high
+    # Of longer sequences only adapters of some matrices fit, so that nobody has them on all.
+    filled, told = memory({**few, "sequence_length": 4096}, packaged_snapshot)
+    assert filled.fits
+    assert told == set()
 
 
 def test_older_releases_leave_open_what_they_had(packaged_snapshot):
