@@ -79,7 +79,8 @@ class Recipes:
     divide what does not fit by tensors and layers, too, as with all of Megatron's class. Gradients
     have the format ``gradient_dtype`` unless told otherwise, and ``unless_told`` holds other
     settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
-    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES`` by name, and
+    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES``
+    by name, and
     ``unless_told_where`` those of ``UNTOLD`` and ``UNTOLD_OF_BATCHES`` that it sets so under
     conditions. Sums of gradients have a format of their own with weights in bf16 only: those in
     fp16 are scaled and summed as they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN``

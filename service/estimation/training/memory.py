@@ -33,6 +33,7 @@ CHOICES = {
     "gradient_dtype": "in which format gradients are held and exchanged",
     "gradient_sum_dtype": "in which format gradients of micro-batches are summed",
     "master_weights": "in which format weights and states are updated",
+    "optimizer_state_dtype": "in which format optimizer states are held",
     "pipeline_schedule": "by which schedule the pipeline runs",
     "activation_checkpointing": "what is recomputed",
     "zero_stage": "what data-parallel ranks divide",

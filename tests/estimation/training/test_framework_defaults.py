@@ -12,7 +12,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import training_latency_answer
-from service.estimation.training.memory import left_open_warnings
+from service.estimation.training.memory import CHOICES, left_open_warnings
 from service.estimation.training.requests import LatencyTrainingRequest, TrainingRequest
 from service.estimation.training.resolve import resolve_training
 
@@ -707,3 +707,9 @@ def test_no_accelerator_has_two_usual_frameworks(packaged_snapshot):
         usual = [one for one in engines if one.usual_to_train.has(hardware)]
         assert len(usual) <= 1
         assert all("training" in one.workloads and one.runs_on(hardware) for one in usual)
+
+
+def test_every_choice_that_a_framework_leaves_open_can_be_told_of(packaged_snapshot):
+    for entry in packaged_snapshot.engines.values():
+        for one in entry.value.recipes.also_usual:
+            assert next(iter(one.settings)) in CHOICES, entry.value.id
