@@ -75,10 +75,12 @@ class Recipes:
     stops before. Where a run does not fit, people have it recompute by the ways it
     ``recomputes_in_part``, from the least, before whole layers. With ``fp8_attention`` it trains
     attention in 8 bit. Layers of multi-token prediction that a model has are trained where it
-    ``predicts`` unless told otherwise; None: where asked. Gradients have the format
-    ``gradient_dtype`` unless told otherwise, and ``unless_told`` holds other settings that it, or
-    who uses it, sets otherwise than most do, of ``UNTOLD``, ``UNTOLD_OF_LAYOUTS``,
-    ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES`` by name, and
+    ``predicts`` unless told otherwise; None: where asked. With those that ``divide_models`` people
+    divide what does not fit by tensors and layers, too, as with all of Megatron's class. Gradients
+    have the format ``gradient_dtype`` unless told otherwise, and ``unless_told`` holds other
+    settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
+    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES``
+    by name, and
     ``unless_told_where`` those of ``UNTOLD`` and ``UNTOLD_OF_BATCHES`` that it sets so under
     conditions. Sums of gradients have a format of their own with weights in bf16 only: those in
     fp16 are scaled and summed as they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN``
@@ -114,6 +116,7 @@ class Recipes:
     recomputes_in_part: tuple[Recomputation, ...] = ()
     usual_base: str | None = None
     shard_groups: bool = True
+    divides_models: bool = False
 
     def untold(
         self,

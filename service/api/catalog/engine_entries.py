@@ -306,6 +306,8 @@ class EngineRecipes(Stated):
     """Where it keeps what the accelerator does not; elsewhere is refused."""
     fp8_attention: NotRequired[bool]
     """Whether it trains attention in 8 bit (attention flash-fp8)."""
+    divides_models: NotRequired[bool]
+    """Whether people divide models that do not fit by tensors and layers with it, beside states."""
     predicts: NotRequired[bool]
     """Whether it trains a model's layers of multi-token prediction unless told otherwise; false:
     not at all; left out: where asked."""

@@ -267,6 +267,7 @@ def _recipes(trains: Document) -> Recipes:
         recomputes_in_part=cast("tuple[Recomputation, ...]", lists["recomputes_in_part"]),
         usual_base=trains.get("usual_base"),
         shard_groups=trains.get("shard_groups", True) is True,
+        divides_models=trains.get("divides_models") is True,
     )
 
 

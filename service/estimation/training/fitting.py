@@ -82,7 +82,7 @@ def least_that_fits(
     Where people have a framework recompute in part, it is the least that fits, unless copies of the
     whole model are far from fitting. Elsewhere whichever is nearer to the part that it takes, none
     or all layers, is estimated. Whether it is done stays open where the estimate cannot tell, and
-    where a part suffices. What nothing makes fit is left as it is.
+    where a part suffices. What nothing makes fit is what lacks least.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def least_that_fits(
     kept = _dividing(run, stages, asked, resolved)
     memory = _memory(kept)
     if memory.fits or not _may_recompute(asked, run.setup.settings):
-        return _fitted(usual, kept if memory.fits else run, ())
+        return _fitted(usual, kept, ())
     ways = (
         {DIVIDED: stage, RECOMPUTED: "full"} for stage in (run.setup.settings.zero_stage, *stages)
     )
@@ -107,9 +107,10 @@ def least_that_fits(
     # What is saved is that of one micro-batch: where nobody told it, a larger one fills the room.
     alike = other.in_batches(int(kept.setup.micro_batch.sequences))
     recomputed = _memory(alike)
-    if not recomputed.fits:
-        return Fitted(usual)
     missing, is_near = _missing_bytes(memory), _may_keep_all(memory)
+    if not recomputed.fits:
+        lacks_little = not is_near and _may_keep_all(recomputed)
+        return _fitted(usual, other, (kept,)) if lacks_little else _fitted(usual, kept, ())
     parallelism = run.setup.deployment.parallelism
     if missing > 0.0 and (is_near or parallelism.replica_accelerators > 1):
         divided = asked.model_copy(update={DIVIDED: kept.setup.settings.zero_stage})
@@ -118,11 +119,10 @@ def least_that_fits(
         if part is not None:
             return _fitted(usual, part, (alike, resolved(lean)) if is_near else (alike,))
     saved = float(memory.total_bytes.value - recomputed.total_bytes.value)
-    if saved <= 0.0 or missing < _NEARER_TO_NONE * saved:
-        return _fitted(usual, kept, (alike,))
-    if is_near:
-        return _fitted(usual, alike, (kept,))
-    return _fitted(usual, other, ())
+    nearer_to_none = saved <= 0.0 or missing < _NEARER_TO_NONE * saved
+    if not is_near:
+        return _fitted(usual, other, (kept,) if nearer_to_none else ())
+    return _fitted(usual, *((kept, (alike,)) if nearer_to_none else (alike, (kept,))))
 
 
 def untold_that_fits(
@@ -166,7 +166,7 @@ def _dividing(
 
 def _may_keep_all(memory: TrainingMemory) -> bool:
     """Whether a run that does not fit by the estimate may have run as it is."""
-    near = memory.total_bytes.value <= _UNSURE * memory.usable_bytes
+    near = _missing_bytes(memory) <= (_UNSURE - 1.0) * memory.usable_bytes
     return bool(memory.fits_certainty != "no" or near)
 
 
@@ -259,6 +259,11 @@ def fits(run: Run) -> bool:
     return bool(_memory(run).fits)
 
 
+def headroom_bytes(run: Run) -> float:
+    """Memory that a run leaves free on each accelerator, or lacks if negative [B]."""
+    return float(_memory(run).headroom_bytes.value)
+
+
 def _first(
     run: Resolved,
     ways: Iterable[Mapping[str, Any]],
@@ -314,7 +319,9 @@ def _fitted(usual: Resolved, run: Resolved, near: Sequence[Resolved]) -> Fitted[
     return Fitted(
         run,
         tuple(_left_open(settings, [one.setup.settings for one in near])),
-        tuple(made_to_fit(usual.setup.settings, settings)),
+        tuple(
+            made_to_fit(usual.setup.settings, settings, fitting=fits(run) or any(map(fits, near)))
+        ),
     )
 
 
@@ -331,8 +338,10 @@ def _left_open(settings: TrainingSettings, near: list[TrainingSettings]) -> Iter
         yield LeftOpen(tuple(told), others, to_fit=True)
 
 
-def made_to_fit(usual: TrainingSettings, settings: TrainingSettings) -> Iterator[EstimateWarning]:
-    """What to say where a run is taken to be made fit by what nobody told."""
+def made_to_fit(
+    usual: TrainingSettings, settings: TrainingSettings, *, fitting: bool = True
+) -> Iterator[EstimateWarning]:
+    """What to say where a run is taken to be made fit by what nobody told, or to come near."""
     done = []
     if settings.zero_stage != usual.zero_stage:
         done.append((DIVIDED, f"ZeRO stage {settings.zero_stage}"))
@@ -352,7 +361,8 @@ def made_to_fit(usual: TrainingSettings, settings: TrainingSettings) -> Iterator
         yield EstimateWarning(
             "made_to_fit",
             "the run does not fit with the framework's defaults: the estimate is for "
-            f"{_listed([said for _, said in done])}, which the request leaves open",
+            f"{_listed([said for _, said in done])}, which the request leaves open"
+            + ("" if fitting else " and which comes nearest to fitting"),
             about=f"training.{done[0][0]}",
         )
 

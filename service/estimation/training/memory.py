@@ -33,10 +33,12 @@ CHOICES = {
     "gradient_dtype": "in which format gradients are held and exchanged",
     "gradient_sum_dtype": "in which format gradients of micro-batches are summed",
     "master_weights": "in which format weights and states are updated",
+    "optimizer_state_dtype": "in which format optimizer states are held",
     "pipeline_schedule": "by which schedule the pipeline runs",
     "activation_checkpointing": "what is recomputed",
     "zero_stage": "what data-parallel ranks divide",
     "data_parallel_shard_degree": "how many data-parallel ranks divide it",
+    "expert_overlap_ratio": "whether messages to experts hide behind computation",
     "framework_version": "which release of the framework runs",
 }
 #: Smallest change of the whole memory that is told of a choice [-].

@@ -33,6 +33,11 @@ _BATCH, _SCHEDULE = "micro_batch_size", "pipeline_schedule"
 #: Of pipelines whose schedule nobody tells, others than the usual one that are in use [-]: those
 #: of Megatron-DeepSpeed, DeepSpeed and torchtitan unless told, beside those of Megatron-LM.
 _OTHER_SCHEDULE = 0.33
+#: Of pipelines that send tokens to experts beyond fast links, those that hide it behind computation
+#: of another micro-batch [-]: DeepSeek-V3 (DualPipe) and half of NVIDIA's recipes on Hopper.
+#: Source: DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 3.2.1; NVIDIA, Megatron Bridge,
+#: recipes for performance (overlap_moe_expert_parallel_comm), 2025.
+_OVERLAP, _OF_OVERLAP = "expert_overlap_ratio", 0.5
 _STEPS = "gradient_accumulation_steps"
 #: So many times the micro-batches that are assumed for a pipeline, or still fewer, and how many
 #: runs have them [-]: 15 % where each of eight sources of the same counts once. 8 % have four times
@@ -73,6 +78,9 @@ def with_open_choices(
     schedules = list(_other_schedules(setup, request))
     if schedules:
         others[_SCHEDULE] = schedules
+    if _may_hide_experts(setup):
+        hiding = replace(setup.settings, expert_overlap_ratio=1.0)
+        others[_OVERLAP] = [Other(replace(setup, settings=hiding), _OF_OVERLAP)]
     lacking = _may_lack(memory)
     if lacking > RARE_RATIO:
         for name, recomputing in _recomputing(setup, request):
@@ -94,6 +102,14 @@ def _other_schedules(
         return
     plain = replace(settings, pipeline_schedule="1f1b", virtual_stages=1)
     yield Other(replace(setup, settings=plain), _OTHER_SCHEDULE)
+
+
+def _may_hide_experts(setup: TrainingSpeedSetup) -> bool:
+    """Whether messages to experts may well hide behind computation, though nobody says so."""
+    deployment = setup.deployment
+    layout, domain = deployment.parallelism, deployment.accelerator.scale_up_domain_accelerators
+    far = layout.expert > domain and layout.pipeline > 1
+    return far and setup.settings.expert_overlap_ratio is None
 
 
 def _in_batches(

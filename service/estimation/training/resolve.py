@@ -15,7 +15,13 @@ from service.estimation.platforms import resolve_placed
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.batches import GATHERS_WEIGHTS
-from service.estimation.training.fitting import Fitted, fits, least_that_fits, untold_that_fits
+from service.estimation.training.fitting import (
+    Fitted,
+    fits,
+    headroom_bytes,
+    least_that_fits,
+    untold_that_fits,
+)
 from service.estimation.training.releases import with_older_releases
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining, as_told
@@ -201,7 +207,7 @@ def _in_fewer_copies(
 def _divided_to_fit(
     whole: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot, framework: Engine
 ) -> Fitted[ResolvedTraining] | None:
-    """The run in the fastest layout that fits; None if none does.
+    """The run in the fastest layout that fits, or that lacks least; None if there is no other.
 
     Layouts that fit by what the framework does untold come first, and those that recompute all
     layers last.
@@ -220,6 +226,8 @@ def _divided_to_fit(
         made = [_by(least_that_fits, run, divided, snapshot, framework) for run, divided in runs]
         fitting = [one for one in made if fits(one.run)]
         found = [one for one in fitting if not _recomputes(one.run)] or fitting
+        if not found and made:
+            found = [max(made, key=lambda one: headroom_bytes(one.run))]
     if not found:
         return None
     best = max(found, key=lambda one: _rate(one.run, snapshot))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from math import inf
+from math import gcd, inf
 from typing import Final
 
 from service.core.architecture.sharding import divisors
@@ -31,7 +31,7 @@ def usual_layouts(
 
     Tensors are divided among accelerators that fast links join, layers where a step may have
     micro-batches for all stages of a pipeline, and experts within fast links or somewhat beyond.
-    None for frameworks that divide states alone, with copies of the whole model.
+    None for frameworks with which people divide states alone, with copies of the whole model.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def usual_layouts(
     deployment = setup.deployment
     count = deployment.parallelism.accelerator_count
     accelerator, architecture = deployment.accelerator, deployment.architecture
-    if framework.classes.get("training") != DIVIDES_MODELS or count == 1:
+    divides = framework.classes.get("training") == DIVIDES_MODELS
+    if count == 1 or not (divides or framework.recipes.divides_models):
         return
     degrees = framework.recipes.tried_degrees(asked.method)
     domain = min(count, accelerator.scale_up_domain_accelerators)
@@ -57,7 +58,11 @@ def usual_layouts(
     tensors = [n for n in tensor_degrees(architecture, widest) if n in _TENSORS and count % n == 0]
     stages = [n for n in divisors(count) if n <= architecture.layer_count]
     reaches = (domain, min(count, _MOST_EXPERT_RANKS))
-    experts = sorted({expert_ranks(architecture, reach) for reach in reaches}, reverse=True)
+    dealt = expert_ranks(architecture, count)
+    experts = sorted(
+        {max(n for n in divisors(gcd(dealt, count)) if n <= reach) for reach in reaches},
+        reverse=True,
+    )
     every = sorted(product(tensors, stages), key=_least_divided)
     for (tensor, pipeline), expert in product(every, experts):
         used = {"tensor": tensor, "pipeline": pipeline, "expert": expert}
@@ -96,6 +101,6 @@ def layout_warning(setup: TrainingSetup) -> EstimateWarning:
         "a copy of the model on each accelerator does not fit, or only if all layers are "
         "recomputed, and the request does not say how the model is divided: "
         f"{described(setup.deployment.parallelism)} is estimated, the fastest of the usual "
-        "layouts that fit; state parallelism if another one runs",
+        "layouts that fit, or the nearest to fitting; state parallelism if another one runs",
         about="parallelism",
     )

@@ -88,14 +88,14 @@ def test_more_tokens_are_taken_where_weights_are_gathered_for_each_micro_batch(e
 
 
 def test_what_is_usual_is_halved_until_it_fits(estimated):
-    open_ = estimated(LARGE, framework="transformers", zero_stage=3, sequence_length=4096)
+    run = {"framework": "transformers", "zero_stage": 3, "sequence_length": 4096}
+    run["activation_checkpointing"] = "none"
+    open_ = estimated(LARGE, **run)
     most = open_["memory"]["max_micro_batch_size"]["value"]
     assert _taken(open_) == 2 ** (int(most).bit_length() - 1) < 8
     assert open_["memory"]["fits"]
     # The largest that fits does not depend on what is taken.
-    said = estimated(
-        LARGE, framework="transformers", zero_stage=3, sequence_length=4096, micro_batch_size=8
-    )
+    said = estimated(LARGE, **run, micro_batch_size=8)
     assert said["memory"]["max_micro_batch_size"]["value"] == most
     assert not said["memory"]["fits"]
 

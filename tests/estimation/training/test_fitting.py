@@ -61,6 +61,27 @@ def test_what_a_request_says_is_done_even_if_it_does_not_fit(ask):
     assert done(ask(LARGE, 64, zero_stage=3, sequence_length=8192)) == (3, "full")
 
 
+def test_states_are_divided_even_if_that_is_not_enough(ask):
+    """A base of 4 bits on 24 GB: copies lack more than sharded ones, which nearly fit."""
+    card = {"model": "meta-llama/Llama-3.1-70B", "accelerator": "nvidia-rtx-4090-24gb"}
+    found = ask(card, 8, method="qlora")
+    assert done(found)[0] == 3
+    copies = ask(card, 8, method="qlora", zero_stage=0)
+    assert found["memory"]["total_bytes"]["value"] < copies["memory"]["total_bytes"]["value"] / 1.5
+    if not found["memory"]["fits"]:
+        assert "nearest to fitting" in codes(found)["made_to_fit"]
+
+
+def test_what_lacks_far_more_than_estimates_miss_is_recomputed(ask):
+    """Half of the layers' activations would suffice, but without any it cannot have run."""
+    small = {"model": "meta-llama/Llama-2-7b-hf", "accelerator": "nvidia-a100-sxm-40gb"}
+    told = {"framework": "fsdp", "zero_stage": 3, "sequence_length": 16384, "micro_batch_size": 1}
+    kept = ask(small, 8, **told, activation_checkpointing="none")
+    assert kept["memory"]["total_bytes"]["value"] > 1.25 * kept["memory"]["capacity_bytes"]
+    found = ask(small, 8, **told)
+    assert done(found) == (3, "full")
+
+
 def test_what_nothing_makes_fit_is_left_as_it_is(ask):
     hopeless = ask(LARGE, 1)
     assert done(hopeless) == (0, "none")
@@ -71,7 +92,8 @@ def test_what_nothing_makes_fit_is_left_as_it_is(ask):
 def test_longer_sequences_are_recomputed_once_half_of_the_layers_must_be(ask):
     lengths = (2048, 4096, 8192, 12288, 16384, 24576)
     asked = {"framework": "torchtitan", "activation_checkpointing": None, "zero_stage": 3}
-    found = [ask(SMALL, 8, **asked | {"sequence_length": one}) for one in lengths]
+    copies = SMALL | {"parallelism": {"data": 8}}
+    found = [ask(copies, 8, **asked | {"sequence_length": one}) for one in lengths]
     whole = [done(one)[1] == "full" for one in found]
     assert whole == sorted(whole)
     assert {whole[0], whole[-1]} == {False, True}
@@ -80,7 +102,7 @@ def test_longer_sequences_are_recomputed_once_half_of_the_layers_must_be(ask):
         if one["memory"]["fits"]:
             continue
         slow = ask(
-            SMALL, 8, **asked | {"activation_checkpointing": "full", "sequence_length": length}
+            copies, 8, **asked | {"activation_checkpointing": "full", "sequence_length": length}
         )
         assert one["latency"]["tokens_per_s"]["low"] <= slow["latency"]["tokens_per_s"]["value"]
 

@@ -12,7 +12,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
 from service.estimation.training.echo import echo_training
 from service.estimation.training.estimate import training_latency_answer
-from service.estimation.training.memory import left_open_warnings
+from service.estimation.training.memory import CHOICES, left_open_warnings
 from service.estimation.training.requests import LatencyTrainingRequest, TrainingRequest
 from service.estimation.training.resolve import resolve_training
 
@@ -566,11 +566,15 @@ def test_what_a_request_says_is_not_left_open(packaged_snapshot):
     assert not said.otherwise
     assert said.total_bytes.value == bare.total_bytes.value
     assert bare.total_bytes.low < said.total_bytes.low
-    few = {"framework": "litgpt", "method": "lora", "lora_rank": 64}
+    few = {"framework": "litgpt", "method": "lora", "lora_rank": 64, "sequence_length": 2048}
     open_, told = memory(few, packaged_snapshot)
     assert told == {"training.lora_targets"}
     closed, _ = memory({**few, "lora_targets": ["q_proj", "v_proj"]}, packaged_snapshot)
     assert closed.total_bytes.high < open_.total_bytes.high
+    # Of longer sequences only adapters of some matrices fit, so that nobody has them on all.
+    filled, told = memory({**few, "sequence_length": 4096}, packaged_snapshot)
+    assert filled.fits
+    assert told == set()
 
 
 def test_older_releases_leave_open_what_they_had(packaged_snapshot):
@@ -703,3 +707,9 @@ def test_no_accelerator_has_two_usual_frameworks(packaged_snapshot):
         usual = [one for one in engines if one.usual_to_train.has(hardware)]
         assert len(usual) <= 1
         assert all("training" in one.workloads and one.runs_on(hardware) for one in usual)
+
+
+def test_every_choice_that_a_framework_leaves_open_can_be_told_of(packaged_snapshot):
+    for entry in packaged_snapshot.engines.values():
+        for one in entry.value.recipes.also_usual:
+            assert next(iter(one.settings)) in CHOICES, entry.value.id

@@ -83,8 +83,9 @@ def test_experts_are_divided_before_tensors(ask):
 def test_layers_are_divided_where_micro_batches_fill_a_pipeline(ask):
     asked = {"framework": "megatron-lm", "sequence_length": 4096}
     alone = ask(LARGEST, 512, gradient_accumulation_steps=1, **asked)
+    # One micro-batch fills no pipeline, without which nothing fits: that is told of the nearest.
     assert not alone["memory"]["fits"]
-    assert "layout_assumed" not in codes(alone)
+    assert degrees(alone) == {"tensor": 8, "data": 64}
     filled = ask(LARGEST, 512, gradient_accumulation_steps=64, **asked)
     assert filled["memory"]["fits"]
     assert degrees(filled)["tensor"] == 8
@@ -104,8 +105,32 @@ def test_experts_that_no_accelerator_holds_are_divided_where_no_framework_is_nam
     assert "framework_assumed" not in codes(ask(model, 512, method="qlora"))
 
 
+def test_large_models_are_divided_as_torchtitan_configures_them(ask):
+    """Its configurations of Llama 3 70B and 405B have tensor parallelism beside sharding."""
+    found = ask(LARGEST, 512, framework="torchtitan", sequence_length=8192)
+    assert found["memory"]["fits"]
+    assert degrees(found)["tensor"] == 8
+    assert "layout_assumed" in codes(found)
+    small = ask(LARGEST | {"model": "meta-llama/Llama-3.1-8B"}, 8, framework="torchtitan")
+    assert degrees(small) == {"data": 8}
+
+
+def test_experts_are_divided_by_what_divides_the_accelerators(ask):
+    """256 experts cannot be dealt out evenly to all 72 accelerators of a rack."""
+    rack = {"model": "deepseek-ai/DeepSeek-V3", "accelerator": "nvidia-gb200-186gb"}
+    found = degrees(ask(rack, 72, framework="nemo", sequence_length=4096))
+    assert found["expert"] > 1
+    assert 72 % found["expert"] == 0
+
+
+def test_a_batch_that_ranks_do_not_share_leaves_other_layouts(ask):
+    """Layouts of more accelerators than there are share no batch."""
+    found = ask(LARGE, 24, framework="nemo", sequence_length=4096, global_batch_size=96)
+    assert 24 % degrees(found)["tensor"] == 0
+
+
 def test_other_frameworks_and_stated_layouts_keep_whole_copies(ask):
-    assert degrees(ask(LARGE, 64, framework="torchtitan")) == {"data": 64}
+    assert degrees(ask(LARGE, 64, framework="fsdp")) == {"data": 64}
     assert degrees(ask(LARGE, 64, {"data": 64}, framework="megatron-lm")) == {"data": 64}
     # One accelerator divides nothing.
     assert degrees(ask(LARGE, 1, framework="megatron-lm")) == {}

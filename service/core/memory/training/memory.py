@@ -7,6 +7,8 @@ from dataclasses import field, replace
 from functools import reduce
 from math import inf
 
+from numpy import ndarray
+
 from service.core.architecture.sharding import stage_layers
 from service.core.deployment import Deployment
 from service.core.elementwise import Label, Number, Truth, both, floor, label, maximum, minimum
@@ -237,12 +239,15 @@ def training_memory(
     found = _by_settings(deployment, micro_batch, settings, overheads, beside)
     bits = deployment.precision.weights.bits_per_element
     others = {}
+    # Of a run that fits nothing is chosen that does not; of several at once each choice counts.
+    fits_alone = found.fits.__class__ is not ndarray and bool(found.fits)
     for choice in settings.left_open:
         if choice.is_open(settings, bits):
             held = choice.deployed(deployment)
             ways = settings.otherwise(choice)
             by_others = (_by_settings(held, micro_batch, one, overheads, beside) for one in ways)
-            others[choice] = tuple(one for one in by_others if not choice.to_fit or one.fits)
+            decides = choice.to_fit or fits_alone
+            others[choice] = tuple(one for one in by_others if not decides or one.fits)
     others = {choice: by_others for choice, by_others in others.items() if by_others}
     if not others:
         return found

@@ -144,8 +144,9 @@ class LeftOpen:
     fields of `TrainingSettings`. It is open where training goes by one of ``methods`` with one of
     ``zero_stages``, by any if there are none. With others products run in the format ``computed``;
     None: in that of the run. A choice that is made ``to_fit`` has no others in memory than those
-    that fit, which is what decides it. Of runs that leave it open ``share_ratio`` make one of
-    others of it; where nobody has counted, as is usual of memory and of speed (None) [-].
+    that fit, which is what decides it, and no choice has of a run that fits. Of runs that leave it
+    open ``share_ratio`` make one of others of it; where nobody has counted, as is usual of memory
+    and of speed (None) [-].
     """
 
     names: tuple[str, ...]
