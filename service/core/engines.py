@@ -31,6 +31,8 @@ FALLBACK_ENGINE = "default"
 USUAL_ENGINE = "vllm"
 #: Id of the engine whose files these are, which serves what comes in them wherever it runs.
 USUAL_ENGINE_OF_GGUF = "llama.cpp"
+#: Id of the engine that does whatever models can, if slowly.
+REFERENCE_ENGINE = "transformers"
 #: Stands between an engine's id and that of a generation in the key of a release.
 _OF_RELEASE = "@"
 #: What is written for the newest generation, as null is.

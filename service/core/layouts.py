@@ -107,24 +107,34 @@ def sharing_ranks(architecture: ModelArchitecture, most: int) -> int:
 
     Engines offer it for all routed experts; people run it where all heads read one compressed cache
     (multi-head latent attention), of which each rank of tensor parallelism would hold a whole copy.
+    Ranks need not divide experts: some then hold one more, or copies of popular ones.
 
     References
     ----------
     vLLM, Data parallel deployment, 2025,
-    https://docs.vllm.ai/en/v0.12.0/serving/data_parallel_deployment/
+    https://docs.vllm.ai/en/v0.12.0/serving/data_parallel_deployment/; vLLM, fused_moe/layer.py,
+    ``determine_expert_map``, 2025 (remainders go to the first ranks); TensorRT-LLM, wide expert
+    parallelism, 2025 (288 slots of 256 experts on 72 ranks).
     """
-    latent = any(isinstance(group.mixer, LatentAttention) for group in architecture.groups)
-    return expert_ranks(architecture, most) if latent else 1
+    if not any(isinstance(group.mixer, LatentAttention) for group in architecture.groups):
+        return 1
+    experts = _routed_experts(architecture)
+    return min(most, *experts) if experts else 1
 
 
 def expert_ranks(architecture: ModelArchitecture, most: int) -> int:
     """The most ranks, up to ``most``, that divide the experts of all layers; 1 without experts."""
-    experts = [
+    experts = _routed_experts(architecture)
+    return max(n for n in divisors(gcd(*experts)) if n <= most) if experts else 1
+
+
+def _routed_experts(architecture: ModelArchitecture) -> list[int]:
+    """Routed experts of each kind of layers that has any."""
+    return [
         group.feed_forward.experts
         for group in architecture.groups
         if isinstance(group.feed_forward, MixtureOfExperts)
     ]
-    return max(n for n in divisors(gcd(*experts)) if n <= most) if experts else 1
 
 
 def usual_layout(
@@ -147,6 +157,7 @@ def usual_layout(
     Of layouts that have room and give work to as many accelerators, it is the one of most merit,
     or of most copies where nobody tells the merit or it is the same. What a domain does not hold is
     divided into pipeline stages of a domain each, or among copies that share experts over several.
+    Where none has room for all requests, it is that of most merit of those that hold the model.
 
     Parameters
     ----------
@@ -220,13 +231,16 @@ def usual_layout(
         ]
     )
     beyond = sharing_ranks(architecture, count_each) if shares_experts and not spills else 1
+    # Requests that wait may be served sooner by copies that share experts, if with less room.
+    joint = sorted({one.expert for one in candidates if one.joined_copies > 1} | {beyond} - {1})
+    sharers = [one for one in map(with_copies, map(_sharing, joint)) if room(one, 1.0)]
     if beyond > widest:
         whole = [one for one in deep if count_each % one.replica_accelerators == 0]
-        across = [map(with_copies, ones) for ones in ((Parallelism(expert=beyond),), whole)]
+        across = [map(with_copies, ones) for ones in ((_sharing(beyond),), whole)]
         first = (next((one for one in ones if room(one, share(one))), None) for ones in across)
         able = [one for one in first if one is not None]
         if able:
-            return _best(able, merit)
+            return _best([*able, *sharers], merit)
     # As many as are asked for in stages, else some in what has most room for them.
     roomiest = sorted(deep, key=lambda one: -one.replica_accelerators)
     layouts = [
@@ -236,7 +250,17 @@ def usual_layout(
     ]
     found = next((one for one, requests in layouts if room(with_copies(one), requests)), None)
     most = max([Parallelism(degrees[-1]), *deep], key=lambda one: one.replica_accelerators)
-    return with_copies(most if found is None else found)
+    last = with_copies(most if found is None else found)
+    if merit is None or divides_layers or found is None:
+        return _best([last, *sharers], merit)
+    # Some wait in any layout: what serves them best is not what has room for most of them.
+    holding = [one for one in map(with_copies, candidates) if room(one, 1.0)]
+    return _best(list(dict.fromkeys([last, *holding, *sharers])), merit)
+
+
+def _sharing(ranks: int) -> Parallelism:
+    """Copies on an accelerator each that share their experts."""
+    return Parallelism(expert=ranks)
 
 
 @lru_cache(maxsize=4096)
@@ -282,14 +306,7 @@ def replica_layouts(
         for tensor in _TENSOR_DEGREES
         if tensor <= most and divides_heads(architecture, tensor)
     ]
-    experts = min(
-        (
-            group.feed_forward.experts
-            for group in architecture.groups
-            if isinstance(group.feed_forward, MixtureOfExperts)
-        ),
-        default=1,
-    )
+    experts = min(_routed_experts(architecture), default=1)
     found: list[Parallelism] = []
     for tensor in degrees:
         stages = _PIPELINE_DEGREES if tensor == degrees[-1] or tensor >= _WIDE_TENSOR else (1,)

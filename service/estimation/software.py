@@ -26,7 +26,7 @@ from service.core.performance.training.work import product_format
 from service.estimation.requests import ServingRequest
 from service.estimation.resolution import Problems
 from service.estimation.unknown_engines import UnknownEngine
-from service.estimation.usual_engines import that_serves, usual_engine
+from service.estimation.usual_engines import that_searches, that_serves, usual_engine
 
 #: Formats that are named in place of one that an engine does not read.
 _NEAREST = 3
@@ -106,19 +106,23 @@ def resolve_serving_engine(
     snapshot: CatalogSnapshot,
     problems: Problems,
     model_types: Collection[str] = (),
+    *,
+    searches: bool = False,
 ) -> EngineRelease:
     """As `resolve_engine`, for the engine that serves: the one asked for, else the usual one.
 
     Of several accelerators, the first whose usual engine runs on most of them decides. What comes
     in GGUF files alone, by the ids of the formats of weights, is served by the engine that made
     this form, and so are other formats that few engines read. Where that engine serves none of the
-    models, by their types, it is the one that does. Without a version it is the newest that reads
-    the weights.
+    models, by their types, it is the one that does, and where requests are decoded by a search with
+    beams that it has not, one that has. Without a version it is the newest that reads the weights.
     """
     reference = asked.engine
     if reference is None:
         usual = usual_engine(accelerators, weights_formats, snapshot)
         reference = that_serves(usual, model_types, accelerators, snapshot)
+        if searches:
+            reference = that_searches(reference, weights_formats, accelerators, snapshot)
     pointers = (_ENGINE, _VERSION)
     listed = [one.removesuffix(OF_CHECKPOINT) for one in weights_formats]
     placed = accelerators[0] if accelerators else None

@@ -8,7 +8,12 @@ from service.catalog.derived import derived
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator
-from service.core.engines import USUAL_ENGINE, USUAL_ENGINE_OF_GGUF
+from service.core.engines import (
+    REFERENCE_ENGINE,
+    USUAL_ENGINE,
+    USUAL_ENGINE_OF_GGUF,
+    Engine,
+)
 from service.core.format_lists import is_particular
 from service.core.hardware import Hardware
 
@@ -41,6 +46,35 @@ def told_formats(
     shipped = tuple(model.native_format for model in models)
     of_files = all(one.startswith("gguf-") or is_particular(one) for one in shipped)
     return tuple(asked or (shipped if of_files else ()))
+
+
+def that_searches(
+    usual: str,
+    weights_formats: Sequence[str],
+    accelerators: Sequence[Accelerator],
+    snapshot: CatalogSnapshot,
+) -> str:
+    """The usual engine, or one that decodes with beams on the accelerators if this one does not.
+
+    Of these it is one that reads the weights, rather one that is usual there, and then the one that
+    others are held against.
+    """
+    engines = [entry.value for entry in snapshot.engines.values()]
+
+    def able(engine: Engine) -> bool:
+        runs = all(engine.runs_on(one.hardware) for one in accelerators)
+        return engine.beam_caches is not None and engine.unestimated is None and runs
+
+    def rank(engine: Engine) -> tuple[bool, bool, bool, bool]:
+        return (
+            engine.id != usual,
+            not all(map(engine.formats.states, weights_formats)),
+            not all(engine.usual.has(one.hardware) for one in accelerators),
+            engine.id != REFERENCE_ENGINE,
+        )
+
+    found = min(filter(able, engines), key=rank, default=None)
+    return usual if found is None else found.id
 
 
 def usual_engine(

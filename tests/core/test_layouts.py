@@ -164,6 +164,43 @@ def test_copies_share_experts_where_that_is_faster_or_has_more_room():
     assert usual_layout(LLAMA_70B, H100, 8, 9.0, holds(8), shares_experts=True) == whole
 
 
+def test_what_serves_best_stands_in_where_no_layout_has_room_for_all_requests():
+    # Copies that share experts have most room, stages of single accelerators second.
+    def merit(layout: Parallelism) -> Merit:
+        return Merit(1.0, 1.0 / max(layout.joined_copies, 1.0))
+
+    found = usual_layout(
+        DEEPSEEK, H100, 16, 1e6, by_copies(100.0), merit=merit, shares_experts=True
+    )
+    assert found == Parallelism(expert=16, data=16)
+    # Of dense models it is not the widest copy because that could hold most.
+    narrow = {1: 1.0, 2: 3.0, 4: 2.0, 8: 1.0}
+    found = usual_layout(
+        LLAMA_70B, H100, 8, 1e6, few(2), merit=lambda one: Merit(narrow[one.tensor], 1.0)
+    )
+    assert found == Parallelism(tensor=2, data=4)
+
+
+def few(accelerators: int):
+    """A model that so many accelerators hold, with room for few requests in any layout."""
+    return lambda layout, requests: layout.replica_accelerators >= accelerators and requests <= 9.0
+
+
+def test_ranks_that_share_experts_need_not_divide_them():
+    # 72 accelerators of one domain, which hold 288 copies of 256 experts.
+    domain = replace(H100, scale_up_domain_accelerators=72)
+    found = usual_layout(
+        DEEPSEEK,
+        domain,
+        72,
+        4096.0,
+        by_copies(1e9),
+        merit=lambda one: Merit(1.0, 1.0 / max(one.joined_copies, 1.0)),
+        shares_experts=True,
+    )
+    assert found == Parallelism(expert=72, data=72)
+
+
 def holds_share(ranks: int):
     """A model whose experts so many ranks hold, however they are divided."""
     return lambda layout, _requests: max(layout.replica_accelerators, layout.expert) >= ranks

@@ -73,3 +73,26 @@ def test_what_beam_search_does_not_go_with_is_refused(
         ask(packaged_snapshot, serving, beam_width=4, **workload)
     told = {error.pointer: error.detail for error in refused.value.errors}
     assert words in told[where]
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "engine"),
+    [
+        ("nvidia-h200-sxm-141gb", "tensorrt-llm"),
+        ("amd-mi300x-192gb", "transformers"),
+        ("intel-gaudi2-96gb", "optimum-habana"),
+    ],
+)
+def test_beams_without_an_engine_are_decoded_by_one_that_has_them(
+    packaged_snapshot, accelerator, engine
+):
+    def answer(**serving: Any) -> Any:
+        body = {
+            "model": "EleutherAI/gpt-j-6b",
+            "accelerator": accelerator,
+            "serving": serving,
+            "workload": {"input_tokens": 778, "output_tokens": 69, "beam_width": 4},
+        }
+        return inference_estimate(InferenceRequest.model_validate(body), packaged_snapshot)
+
+    assert answer()["latency"]["tpot_s"] == answer(engine=engine)["latency"]["tpot_s"]

@@ -66,7 +66,8 @@ FUSED_NARROWING_RATIO = 0.5
 class OtherKernels:
     """Model types whose experts of 8-bit floats have other kernels, on some hardware families.
 
-    Where these are ``fused``, one call routes, multiplies and narrows between products.
+    They are all types where none is named. Where these kernels are ``fused``, one call routes,
+    multiplies and narrows between products.
     """
 
     models: frozenset[str]
@@ -76,7 +77,7 @@ class OtherKernels:
 
     def multiply(self, model_type: str, family: str) -> bool:
         """Whether they multiply experts of a model type on a hardware family."""
-        return model_type in self.models and family in self.families
+        return (not self.models or model_type in self.models) and family in self.families
 
 
 #: Where tiles go by the number of tokens, whatever the engine.
@@ -90,10 +91,17 @@ OTHER_KERNELS = (
     ),
     OtherKernels(
         frozenset({"deepseek_v3", "deepseek_v32", "kimi_k2"}),
-        frozenset({"nvidia-hopper", "amd-cdna3"}),
-        "vLLM, fused_moe/configs, pull requests 13919, 16753 and 26331, and SGLang, pull request "
-        "6885, 2025: files tuned for their experts on H20, H200 and MI300X, whose tiles go by the "
-        "number of tokens",
+        frozenset({"nvidia-hopper"}),
+        "vLLM, fused_moe/configs, pull requests 13919 and 16753, and SGLang, pull request 6885, "
+        "2025: files tuned for their experts on H20 and H200, whose tiles go by the number of "
+        "tokens",
+    ),
+    OtherKernels(
+        frozenset(),
+        frozenset({"amd-cdna3", "amd-cdna4"}),
+        "vLLM, fused_moe/oracle/fp8.py, 2026 (AITER before all others where it is on, as in "
+        "AMD's images), and SGLang's images for ROCm, 2025: AITER's kernels for experts, whose "
+        "blocks of rows go by the number of tokens",
     ),
 )
 

@@ -81,16 +81,17 @@ class AttentionCost(NamedTuple):
 class RankSteps:
     """Steps of a rank, with all in advance that does not depend on their load.
 
-    ``by_token`` and ``by_sequence`` are what products cost with a row for each, of ``sizes``;
-    ``experts`` are those with a row for each choice of a token. A token takes ``token_flops`` and
-    ``message.byte_s``; ``overhead_s``, with ``narrowing_s`` in it, ``step_s`` and ``sequence_s``
-    are the engine's. ``launch_bound`` ones issue kernels beside the work; what is scheduled is done
-    beside it where an engine ``schedules_ahead``. Ranks and servers wait ``handed_s`` for what they
-    are handed. Kernels of steps with prompts take ``issued_s`` to be issued, beside the work and in
-    place of the ``layers_s`` that the overhead has of graphs. Products of experts take
-    ``prompt_product_s`` each in them, and tiles of their own where there are
-    ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all are issued as those. A
-    token moves ``elementwise_bytes_per_token`` besides; weights are widened whole from
+    ``by_token`` and ``by_sequence`` are what products cost with a row for each, of ``sizes``, where
+    drafted tokens have logits as sequences have; ``experts`` are those with a row for each choice
+    of a token. A token takes ``token_flops`` and ``message.byte_s``, logits move ``chosen_bytes``
+    and a sequence ``state_bytes``; ``overhead_s``, with ``narrowing_s`` in it, ``step_s`` and
+    ``sequence_s`` are the engine's. ``launch_bound`` ones issue kernels beside the work; what is
+    scheduled is done beside it where an engine ``schedules_ahead``. Ranks and servers wait
+    ``handed_s`` for what they are handed. Kernels of steps with prompts take ``issued_s`` to be
+    issued, beside the work and in place of the ``layers_s`` that the overhead has of graphs.
+    Products of experts take ``prompt_product_s`` each in them, and tiles of their own where there
+    are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all are issued as
+    those. A token moves ``elementwise_bytes_per_token`` besides; weights are widened whole from
     ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels, zero where
     nobody counted them, and starts in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as
     many tokens as there are. Work of ``experts_on_host`` is none of the accelerator's.
@@ -117,7 +118,8 @@ class RankSteps:
     step_s: Number
     sequence_s: Number
     schedules_ahead: bool
-    sequence_bytes: Number
+    state_bytes: Number
+    chosen_bytes: Number
     told_s: Number
     layers_s: Number
     replaying_s: Number
@@ -153,18 +155,19 @@ class RankSteps:
         are added. With pipeline parallelism the load is that of one microbatch and the time that
         of its way through all stages.
         """
-        tokens, sequences = load.tokens, load.sequences
+        tokens, sequences, chosen = load.tokens, load.sequences, load.chosen
         if self.context_ranks > 1:
             tokens = tokens / self.context_ranks
-        flops = tokens * self.token_flops + sequences * self.sizes.by_sequence.row_flops
+        flops = tokens * self.token_flops + chosen * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
-        memory_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.sequence_bytes
+        memory_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.state_bytes
+        memory_bytes = memory_bytes + chosen * self.chosen_bytes
         memory_s: Number = memory_bytes / self.bytes_per_s
         operators: list[tuple[Number, Number]] = []  # arithmetic and memory time of each [s]
         always, padded = True, None
         for costs, sizes, rows in (
             (self.by_token, self.sizes.by_token, tokens),
-            (self.by_sequence, self.sizes.by_sequence, sequences),
+            (self.by_sequence, self.sizes.by_sequence, chosen),
         ):
             if not costs:
                 continue
@@ -262,14 +265,14 @@ class RankSteps:
         # What comes between steps waits for tokens to be chosen, and the next step for it.
         overhead_s = overhead_s + self.handed_s + scheduling_s
         if not self.launch_bound and not is_nothing(self.issued_s):
-            issued: Truth = True if self.eager else load.prefill_tokens > 0
+            issued: Truth = True if self.eager else load.prompts
             # No step is over before its last kernel is issued.
             left_s = self.issued_s - self.layers_s - work_s - interconnect_s
             overhead_s = overhead_s + maximum(left_s, 0.0) * issued
         if self.experts:
-            overhead_s = overhead_s + apart_s * (load.prefill_tokens > 0)
+            overhead_s = overhead_s + apart_s * load.prompts
         if not is_nothing(self.prompts_s):
-            overhead_s = overhead_s + self.prompts_s * (load.prefill_tokens > 0)
+            overhead_s = overhead_s + self.prompts_s * load.prompts
         if not is_nothing(self.told_s):
             # The server's process falls behind where steps are shorter than it takes to tell them.
             overhead_s = maximum(overhead_s, self.told_s * sequences - work_s - interconnect_s)
@@ -417,8 +420,8 @@ def _rank_steps(
         sequence_s=(engine.sequence_s + streaming * engine.streamed_s) * engine.waited_ratio
         + _logits_s(work, accelerator, engine),
         schedules_ahead=engine.schedules_ahead,
-        sequence_bytes=work.state_bytes_per_sequence
-        + engine.sampled_bytes * engine.sampling_ratio * work.chosen_from,
+        state_bytes=work.state_bytes_per_sequence,
+        chosen_bytes=engine.sampled_bytes * engine.sampling_ratio * work.chosen_from,
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
         replaying_s=replaying_s,

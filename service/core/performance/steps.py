@@ -15,7 +15,8 @@ class StepLoad:
 
     ``prefill_tokens`` new prompt tokens from ``prefill_sequences`` prompts, each token attending
     to ``prefill_context_tokens`` tokens on average, and ``decode_sequences`` sequences of
-    ``decode_context_tokens`` tokens that each get one more token.
+    ``decode_context_tokens`` tokens that each get one more token. New tokens of no prompt are
+    drafted ones, which the step checks.
     """
 
     prefill_tokens: Number
@@ -30,6 +31,16 @@ class StepLoad:
         if is_nothing(self.prefill_tokens):
             return self.decode_sequences
         return self.prefill_tokens + self.decode_sequences
+
+    @property
+    def prompts(self) -> Truth:
+        """Whether there are any prompts."""
+        return (self.prefill_sequences > 0) * (self.prefill_tokens > 0)
+
+    @property
+    def chosen(self) -> Number:
+        """Tokens that are chosen: one for each sequence, and one in place of each drafted token."""
+        return self.tokens if is_nothing(self.prefill_sequences) else self.sequences
 
     @property
     def sequences(self) -> Number:

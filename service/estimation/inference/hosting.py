@@ -109,6 +109,7 @@ class _Asked(NamedTuple):
     parallelism: ParallelismRequest | None
     task: Literal["generate", "embed", "rerank"] | None
     arrivals: Literal["spread", "at_once"] | None
+    searches: bool
 
 
 def hosted(
@@ -136,6 +137,7 @@ def hosted(
         request.parallelism,
         request.workload.task,
         request.workload.arrivals,
+        request.workload.beam_width > 1,
     )
     try:
         hash(asked)
@@ -190,7 +192,9 @@ def _as_usual(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
     given = () if accelerator is None else (accelerator.value,)
     files = () if model is None else (weights_format(asked.precision, model.value).id,)
     types = () if model is None else (model.value.model_type,)
-    release = resolve_serving_engine(asked.serving, given, files, snapshot, problems, types)
+    release = resolve_serving_engine(
+        *(asked.serving, given, files, snapshot, problems, types), searches=asked.searches
+    )
     known = snapshot.engines.get(release.engine)
     parallelism = None
     if asked.parallelism is not None:

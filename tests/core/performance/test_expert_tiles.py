@@ -134,6 +134,15 @@ def test_one_call_for_all_experts_narrows_what_comes_in_and_fills_no_tiles_of_it
     assert step(16.0, "bf16", fuses_experts=True).narrowing_s == 0.0
 
 
+def test_kernels_of_amd_s_own_fill_tiles_by_the_number_of_tokens():
+    work, _ = _work("fp8")
+    blocks = next(item for item in work.products if item.experts)
+    engine = replace(CALIBRATION.engine, scaled_tile_rows=64.0)
+    mi355x = replace(H100, family="amd-cdna4", peak_flops_per_s={"fp8": 5e15, "bf16": 2.5e15})
+    assert tiled_rows(blocks, 8, H100, engine) == 64.0
+    assert tiled_rows(blocks, 8, mi355x, engine) == 0.0
+
+
 def test_newest_releases_fuse_experts_on_blackwell():
     assert fuses_experts("vllm@0.21", "nvidia-blackwell")
     assert fuses_experts("sglang@0.5.3", "nvidia-blackwell")
