@@ -74,6 +74,7 @@ _KNOWN = (
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
     "default_expert_tiles",
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
+    "prompt_bucket_tokens",
     *("schedules_ahead", "streamed_s", "received_s"),
     *(
         "loops_experts",
