@@ -44,3 +44,18 @@ def test_later_releases_schedule_ahead():
     # MLX issues a step before the last one's token is read; llama.cpp, whose times it has, waits.
     assert schedules_ahead("mlx")
     assert not schedules_ahead("llama.cpp@2026")
+
+
+@pytest.mark.parametrize("step_s", [1e-3, 8e-3, 5e-2])
+def test_more_tokens_never_make_a_step_shorter_whose_schedule_and_kernels_are_both_ahead(step_s):
+    """What lasts until kernels are issued is time in which the next step is scheduled, too."""
+    engine = replace(CALIBRATION.engine, step_s=step_s, prompt_layer_s=2e-4, schedules_ahead=True)
+    one = deployment()
+    work = rank_work(one.architecture, one.precision, Parallelism())
+    steps = rank_steps(work, H100, Parallelism(), replace(CALIBRATION, engine=engine))
+    times = [
+        float(steps.time(StepLoad(float(tokens), 1.0, 0.0, 0.0, 0.0)).total_s)
+        for tokens in (1, 8, 64, 128, 512, 1024, 4096)
+    ]
+    assert times == sorted(times)
+    assert times[0] == pytest.approx(max(step_s, times[0]))
