@@ -21,14 +21,12 @@ from service.core.performance.spread import MECHANISMS, TimeShares
 from service.estimation.levels import unmeasured_ratio, widening
 
 #: Standard deviations over those of kernels of measured engines and hardware: of waiting for hosts
-#: and messages, of memory outside the accelerator, whose links nobody measured, and of models with
-#: routed experts. Errors of serving and of training, either of
-#: them alone, have the best interval scores with these; they are not fitted again, since few
-#: sources would only tell how those few are.
+#: and messages, and of memory outside the accelerator, whose links nobody measured. Errors of
+#: serving and of training, either of them alone, have the best interval scores with these; they are
+#: not fitted again, since few sources would only tell how those few are.
 WIDENINGS = {
     "waiting_spread_ratio": 2.5,
     "outside_spread_ratio": 3.5,
-    "experts_spread_ratio": 1.5,
 }
 #: Mechanisms by the terms that decide how long they take; all others decide what hosts do.
 _MECHANISM = {
@@ -96,7 +94,8 @@ class TimedPart(Part):
     """Constants of times.
 
     ``spent_of`` tells what the time of a row is spent on, by constants; ``widening_id`` is the
-    entry that says by what times are less well known, which may be that of a spread itself.
+    entry that says by what times are less well known, which may be that of a spread itself;
+    ``routed_widenings`` are those of models with routed experts beside what holds for all.
     Of what priors let levels deviate that were not measured, errors bear out
     ``unmeasured_ratio``, over the spread of times [-].
     """
@@ -105,6 +104,7 @@ class TimedPart(Part):
     spent_of: Callable[[Any, Mapping[str, float]], Spent]
     widening_id: str
     unmeasured_ratio: float
+    routed_widenings: Mapping[str, float]
 
     @cached_property
     def spent(self) -> list[Spent]:
@@ -118,7 +118,7 @@ class TimedPart(Part):
         the best score; the errors of one source may stay out of it.
         """
         every = [at for at, row in enumerate(self.rows) if row.source != without]
-        wider = WIDENINGS | self._unmeasured_ratios(every)
+        wider = {**WIDENINGS, **self.routed_widenings} | self._unmeasured_ratios(every)
         by_id: dict[str, list[int]] = {self.widening_id: []}
         for at in every:
             by_id.setdefault(self.spread_of(self.rows[at]), []).append(at)

@@ -41,6 +41,10 @@ _OF_MAKERS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+#: Makers' interfaces for which engines are built from one source: llama.cpp compiles the files of
+#: its CUDA backend for HIP as they are (ggml/src/ggml-hip/CMakeLists.txt, 2024-2026).
+_ONE_SOURCE = ("cuda", "hip")
+
 
 @dataclass(frozen=True, slots=True)
 class BackendOption:
@@ -95,3 +99,8 @@ def is_of_maker(backend: str, family: str) -> bool:
         family.startswith(beginning) and interface_of(backend) == own
         for beginning, own in _OF_MAKERS.items()
     )
+
+
+def shares_source(family: str) -> bool:
+    """Whether native engines drive hardware by code that they drive other makers' with, too."""
+    return any(is_of_maker(one, family) for one in _ONE_SOURCE)

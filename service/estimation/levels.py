@@ -16,7 +16,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.backends import interface_of, is_of_maker
+from service.core.backends import interface_of, is_of_maker, shares_source
 from service.core.deployment import Accelerator, memory_kind
 from service.core.engines import (
     Engine,
@@ -324,9 +324,14 @@ def _is_ported(part: str, kind: str, keys: Keys, snapshot: CatalogSnapshot) -> b
 
     What issues steps on a vendor's hardware is code of its own, with a driver of its own: backends
     of vLLM for TPU, Gaudi, Ascend and Neuron are projects beside it (vLLM documentation, Hardware
-    plugins, 2025).
+    plugins, 2025). Where an engine chooses among backends, what one of them adds on a vendor's
+    hardware has levels of its own, or is that of the source that it is built from.
     """
     if part != _ENGINES or kind not in _OF_ENGINES or "vendor" not in keys:
+        return False
+    if snapshot.engines[keys["engine"]].value.backends and (
+        "built" in keys or shares_source(keys["family"])
+    ):
         return False
     return (keys["class"], keys["vendor"]) not in _measured_vendors(snapshot)
 

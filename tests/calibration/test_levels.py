@@ -16,6 +16,7 @@ from service.core.elementwise import FloatArray
 from service.estimation.levels import (
     ASSUMPTION,
     SPEED,
+    backend_keys,
     held,
     inference_link_of,
     measured_families,
@@ -105,6 +106,29 @@ def test_engines_on_hardware_of_other_vendors_than_measured_are_not_measured(pac
     # What issues steps there is a project of its own, whose time nobody measured.
     for family in ("google-tpu-v6e", "intel-gaudi", "aws-neuron"):
         assert missing(family) == ("engine", "generation")
+
+
+def test_backends_of_an_engine_are_no_projects_beside_it(packaged_snapshot):
+    """HIP compiles the sources of CUDA; what Vulkan adds on a family has a level of its own."""
+    calibrations = {
+        id_: entry
+        for id_, entry in packaged_snapshot.calibrations.items()
+        if not id_.startswith(
+            ("speed/kernels/llama.cpp-like/amd-", "speed/kernels/llama.cpp-like/intel-")
+        )
+    }
+    snapshot = replace(packaged_snapshot, calibrations=calibrations)
+    release = "llama.cpp@2025"
+
+    def missing(family, backend):
+        keys = speed_keys(release, family, "pcie", snapshot.engines)
+        part = "speed/engines"
+        return held(snapshot, part, SPEED[part], keys | backend_keys(backend, family)).missing
+
+    assert missing("amd-rdna3.5", "hip") == missing("amd-rdna3.5", "vulkan") == ()
+    assert missing("intel-xe2", "vulkan") == ()
+    # SYCL has sources of its own.
+    assert missing("intel-xe2", "sycl") == ("engine", "generation")
 
 
 @pytest.mark.parametrize(("weight", "measured"), [(8e-3, True), (1e-9, False)])

@@ -1,9 +1,15 @@
-"""Lengths that programs hold caches in, where these are compiled ahead of time."""
+"""Lengths that programs take prompts and hold caches in, where these are compiled ahead of time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
+
+from service.core.elementwise import Number, ceil, maximum
+from service.core.elementwise import log as log_of
+
+#: What rounding may leave of a length that a program has.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,33 @@ class CacheBuckets:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class PromptBuckets:
+    """Engines that fill prompts up to the next length that they have a program for.
+
+    Such lengths are ``least_tokens`` and each double of them.
+    """
+
+    engine: str
+    least_tokens: float
+    source: str
+
+
+#: Where more is computed of prompts than there is.
+PROMPT_BUCKETS = (
+    PromptBuckets(
+        "transformers-neuronx",
+        64.0,
+        "Transformers NeuronX, bucket.py, 2024: half of 128 tokens and of each double of them, up "
+        "to which prompts are padded (base.py, _prepare_for_par_ctx_rhs_padding)",
+    ),
+    PromptBuckets(
+        "jetstream",
+        16.0,
+        "JetStream, token_utils.py, 2025: DEFAULT_PREFILL_BUCKETS of 16 tokens and each double of "
+        "them, the nearest of which prompts are padded to",
+    ),
+)
 #: Where more is attended to than there is.
 CACHE_BUCKETS = (
     CacheBuckets(
@@ -33,3 +66,31 @@ CACHE_BUCKETS = (
 def bucket_ratio(engine: str) -> float:
     """Tokens that programs of an engine attend to in a cache, over those in it [-]."""
     return next((one.ratio for one in CACHE_BUCKETS if one.engine == engine), 1.0)
+
+
+def prompt_bucket_tokens(engine: str) -> float:
+    """The least length that an engine fills prompts up to; 0 where it takes them as they are."""
+    return next((one.least_tokens for one in PROMPT_BUCKETS if one.engine == engine), 0.0)
+
+
+def filled_tokens(tokens: Number, least_tokens: float, alike: bool) -> Number:
+    """Tokens that a program computes of a prompt [token].
+
+    Parameters
+    ----------
+    tokens
+        Those of the prompt, or their mean.
+    least_tokens
+        The shortest program; each is twice as long as the one before. 0: prompts are not filled up.
+    alike
+        Whether prompts are equally long. Of lengths that have no favourite, a program is ``1/ln 2``
+        times as long on average.
+    """
+    if not least_tokens:
+        return tokens
+    least = maximum(tokens, least_tokens)
+    if not alike:
+        return least / log(2.0)
+    doubled = ceil(log_of(least / least_tokens) / log(2.0) - _ROUNDING)
+    filled: Number = least_tokens * 2.0**doubled
+    return filled

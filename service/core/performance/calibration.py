@@ -187,6 +187,9 @@ class EngineOverhead:
     once, 1 if once for every head of queries [-]."""
     rereads_by_sequence: bool = field(default=False, metadata=ALIKE)
     """Whether as many sequences as a group has heads share what is read for each of these."""
+    prompt_bucket_tokens: float = field(default=0.0, metadata=ALIKE)
+    """The shortest length that prompts are filled up to, others being each twice the one before;
+    0 where they are computed as they are [token]."""
     bucket_ratio: float = field(default=1.0, metadata=ALIKE)
     """Tokens that decoding attends to over those in the cache [-]."""
     fuses_elementwise: bool = field(default=True, metadata=ALIKE)

@@ -61,14 +61,19 @@ class Widening:
 
     All are standard deviations over that of such kernels, for a time that is spent so alone [-]:
     ``waiting_spread_ratio`` of waiting for hosts and messages, ``outside_spread_ratio`` of memory
-    outside the accelerator, ``experts_spread_ratio`` of models with routed experts, and by
-    mechanism what constants add that nobody measured for the engine or the hardware. They are
-    independent of each other.
+    outside the accelerator, ``experts_spread_ratio`` of models with routed experts, whatever their
+    time is spent on, ``choices_spread_ratio`` of what such models spend on anything but arithmetic,
+    and by mechanism what constants add that nobody measured for the engine or the hardware. They
+    are independent of each other.
+
+    Which experts are chosen decides which matrices are read and whom ranks wait for. A token's
+    arithmetic does not depend on it: it is sent to as many experts whichever they are.
     """
 
     waiting_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
     outside_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
     experts_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
+    choices_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
     compute_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
     memory_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
     interconnect_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
@@ -78,6 +83,7 @@ class Widening:
         """Spread of a time over that of kernels that are known: at least one [-]."""
         square: Number = 1.0 + (self.experts_spread_ratio * routed) ** 2
         for spread_ratio, share in (
+            (self.choices_spread_ratio, (1.0 - shares.compute_ratio) * routed),
             (self.outside_spread_ratio, shares.outside_ratio),
             (self.compute_spread_ratio, shares.compute_ratio),
             (self.memory_spread_ratio, shares.memory_ratio),

@@ -252,9 +252,15 @@ class RankSteps:
         )
         interconnect_s = self.message.fixed_s + self.message.byte_s * tokens
         overhead_s, scheduling_s = self.overhead_s, self.step_s + self.sequence_s * sequences
+        late_s: Number = 0.0
+        if not self.launch_bound and not is_nothing(self.issued_s):
+            issued: Truth = True if self.eager else load.prompts
+            # No step is over before its last kernel is issued.
+            left_s = self.issued_s - self.layers_s - work_s - interconnect_s
+            late_s = maximum(left_s, 0.0) * issued
         if self.schedules_ahead:
             # The next step is made ready meanwhile: only the excess is seen.
-            meanwhile_s = work_s + interconnect_s + overhead_s + self.handed_s
+            meanwhile_s = work_s + interconnect_s + overhead_s + self.handed_s + late_s
             scheduling_s = maximum(scheduling_s - meanwhile_s, 0.0)
         if not is_nothing(self.replaying_s):
             # A mean between one and two is that of steps with one and of others.
@@ -263,12 +269,7 @@ class RankSteps:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
         # What comes between steps waits for tokens to be chosen, and the next step for it.
-        overhead_s = overhead_s + self.handed_s + scheduling_s
-        if not self.launch_bound and not is_nothing(self.issued_s):
-            issued: Truth = True if self.eager else load.prompts
-            # No step is over before its last kernel is issued.
-            left_s = self.issued_s - self.layers_s - work_s - interconnect_s
-            overhead_s = overhead_s + maximum(left_s, 0.0) * issued
+        overhead_s = overhead_s + self.handed_s + scheduling_s + late_s
         if self.experts:
             overhead_s = overhead_s + apart_s * load.prompts
         if not is_nothing(self.prompts_s):

@@ -232,7 +232,8 @@ def _plain(tokens: Number) -> float:
 
 
 def _spread(spread: deployment.LengthSpread) -> LengthSpread | None:
-    return None if spread is deployment.NO_SPREAD else written(spread, LengthSpread)
+    told = spread is not deployment.NO_SPREAD and not spread.untold
+    return written(spread, LengthSpread) if told else None
 
 
 def _serving(resolved: ResolvedDeployment) -> Serving:

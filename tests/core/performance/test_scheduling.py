@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -44,3 +45,17 @@ def test_later_releases_schedule_ahead():
     # MLX issues a step before the last one's token is read; llama.cpp, whose times it has, waits.
     assert schedules_ahead("mlx")
     assert not schedules_ahead("llama.cpp@2026")
+
+
+@pytest.mark.parametrize("step_s", [1e-3, 6e-2, 0.3])
+def test_more_tokens_never_make_a_step_shorter_whose_schedule_and_kernels_are_both_ahead(step_s):
+    """What lasts until kernels are issued is time in which the next step is scheduled, too."""
+    engine = replace(CALIBRATION.engine, step_s=step_s, prompt_layer_s=1e-3, schedules_ahead=True)
+    one = deployment()
+    work = rank_work(one.architecture, one.precision, Parallelism())
+    steps = rank_steps(work, H100, Parallelism(), replace(CALIBRATION, engine=engine))
+    times = [
+        float(steps.time(StepLoad(float(tokens), 1.0, 0.0, 0.0, 0.0)).total_s)
+        for tokens in (1, 8, 64, 128, 512, 1024, 4096)
+    ]
+    assert all(longer >= (1.0 - 1e-12) * shorter for shorter, longer in pairwise(times))

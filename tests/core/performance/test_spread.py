@@ -25,6 +25,18 @@ def test_waiting_and_experts_add_in_squares() -> None:
     assert known.ratio(HOST, routed=True) == pytest.approx((1.0 + 1.2**2 + 1.5**2) ** 0.5)
 
 
+def test_choices_of_experts_leave_arithmetic_as_sure_as_it_is() -> None:
+    """A token goes to as many experts whichever they are; what is read depends on which."""
+    known = Widening(choices_spread_ratio=1.5)
+    prompts = TimeShares(1.0, 0.0, 0.0, 0.0)
+    assert known.ratio(prompts, routed=True) == 1.0
+    assert known.ratio(KERNELS, routed=False) == 1.0
+    read = known.ratio(KERNELS, routed=True)
+    assert read == pytest.approx((1.0 + (1.5 * 0.8) ** 2) ** 0.5)
+    # Ranks wait for the one whose experts were chosen most.
+    assert known.ratio(TimeShares(0.2, 0.2, 0.6, 0.0), routed=True) == pytest.approx(read)
+
+
 def test_what_was_not_measured_counts_by_its_share() -> None:
     stranger = Widening(memory_spread_ratio=1.0, overhead_spread_ratio=3.0)
     assert stranger.ratio(KERNELS, routed=False) == pytest.approx((1.0 + 0.8**2) ** 0.5)

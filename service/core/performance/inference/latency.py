@@ -126,7 +126,7 @@ class InferenceLatency:
     @property
     def new_input_tokens(self) -> Number:
         """Tokens of a prompt that are computed [token]."""
-        return new_input_tokens(self.workload)
+        return new_input_tokens(self.workload, self.calibration)
 
     @property
     def received_s(self) -> Number:

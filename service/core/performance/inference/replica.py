@@ -70,7 +70,9 @@ class Requests:
     @property
     def prefill_context_tokens(self) -> Number:
         """Tokens that a token of a prompt attends to: most tokens are in long prompts [token]."""
-        mean = self.context_tokens - self.new_input_tokens / (2.0 * self.beams.prompt_copies)
+        new = self.new_input_tokens / self.beams.prompt_copies
+        # What fills a prompt up is attended to as well.
+        mean = maximum(self.context_tokens, new) - new / 2.0
         return mean * self.input_spread.square_ratio
 
     @property

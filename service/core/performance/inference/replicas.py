@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
-from service.core.elementwise import Number, maximum, scaled
+from service.core.elementwise import Number, is_nothing, maximum, scaled
 from service.core.performance.beams import with_beams
+from service.core.performance.buckets import filled_tokens
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.replica import Replica, Requests
 from service.core.performance.inference.speculation import Drafting
@@ -13,13 +14,15 @@ from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import rank_work
 
 
-def new_input_tokens(workload: InferenceWorkload) -> Number:
+def new_input_tokens(workload: InferenceWorkload, calibration: PerformanceCalibration) -> Number:
     """Prompt tokens that are computed: at least the last, whatever a cache holds [token].
 
-    Those of all beams, where each computes its prompt.
+    Those that a program fills the prompt up to, and of all beams, where each computes its prompt.
     """
     each = maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0)
-    return scaled(each, workload.beams.prompt_copies)
+    alike = is_nothing(workload.input_spread.square_ratio - 1.0)
+    filled = filled_tokens(each, calibration.engine.prompt_bucket_tokens, alike)
+    return scaled(filled, workload.beams.prompt_copies)
 
 
 def received_s(workload: InferenceWorkload, calibration: PerformanceCalibration) -> Number:
@@ -68,7 +71,7 @@ def replica_of(
         parallelism=parallelism,
         calibration=calibration,
         requests=Requests(
-            new_input_tokens=new_input_tokens(workload),
+            new_input_tokens=new_input_tokens(workload, calibration),
             context_tokens=workload.input_tokens,
             output_tokens=workload.output_tokens,
             encoded_tokens=encoded_tokens,
