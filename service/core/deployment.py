@@ -215,21 +215,16 @@ class LengthSpread:
     """How lengths of requests differ, as ratios to their mean [-].
 
     ``square_ratio`` is the mean of the squares over the square of the mean; percentiles follow.
-    Lengths that are ``untold`` differ, but nobody says by how much: figures that depend on that are
-    those of equal ones.
     """
 
     square_ratio: Number = 1.0
     p50_ratio: Number = 1.0
     p95_ratio: Number = 1.0
     p99_ratio: Number = 1.0
-    untold: bool = False
 
 
 #: All requests are alike.
 NO_SPREAD = LengthSpread()
-#: They differ by so much as nobody tells.
-UNTOLD_SPREAD = LengthSpread(untold=True)
 
 
 @dataclass(frozen=True, slots=True)

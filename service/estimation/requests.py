@@ -181,9 +181,8 @@ class WorkloadRequest(Request):
     for text, what the encoder reads; one that hears begins with a few tokens of instructions unless
     this is given."""
     output_tokens: OutputTokens = 256
-    """Number of generated tokens: a number, or how lengths differ. A number that is not round (403,
-    rather than 400 or 512) counts as the mean of answers that differ. Ignored, and 1, where
-    sequences are embedded or ranked."""
+    """Number of generated tokens: a number, or how lengths differ. Ignored, and 1, where sequences
+    are embedded or ranked."""
     images_per_request: int = Field(0, ge=0, le=1000)
     """Number of images in each prompt, for vision models. Their tokens are added to
     input_tokens."""

@@ -43,7 +43,7 @@ from service.estimation.inference.left_open import (
     left_open_warnings,
     length_warnings,
 )
-from service.estimation.inference.lengths import answers_of, mean_and_spread
+from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import ResolvedSpeculation
 from service.estimation.inference.tasks import task_workload, with_step_budget
 from service.estimation.inference.tiers import ResolvedTiers, tier_warnings
@@ -174,7 +174,7 @@ def resolve_deployment(
     accelerator, chosen, precision = found.accelerator, found.calibration, found.precision
     asked, pads_heads = request.workload.concurrency, found.engine.pads_heads
     input_tokens, input_spread = mean_and_spread(request.workload.input_tokens)
-    output_tokens, output_spread = answers_of(request.workload.output_tokens)
+    output_tokens, output_spread = mean_and_spread(request.workload.output_tokens)
     workload = valued(
         InferenceWorkload,
         request.workload,

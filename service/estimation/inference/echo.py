@@ -232,8 +232,7 @@ def _plain(tokens: Number) -> float:
 
 
 def _spread(spread: deployment.LengthSpread) -> LengthSpread | None:
-    told = spread is not deployment.NO_SPREAD and not spread.untold
-    return written(spread, LengthSpread) if told else None
+    return None if spread is deployment.NO_SPREAD else written(spread, LengthSpread)
 
 
 def _serving(resolved: ResolvedDeployment) -> Serving:

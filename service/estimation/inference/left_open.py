@@ -243,27 +243,16 @@ def left_open_warnings(estimate: InferenceEstimate, open_: LeftOpen) -> Iterator
 def length_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:
     """What to say where nobody tells whether answers differ in length and first tokens show it."""
     load = estimate.latency.replica
-    if not isinstance(load, ClosedLoad) or load.other is None:
+    if not isinstance(load, ClosedLoad) or load.differing is None:
         return
-    own, other = plain(load.mean_ttft_s), plain(load.other.mean_ttft_s)
-    if maximum(own / other, other / own) <= 1.0 + _SPEED_TOLD:
+    alike, differing = plain(load.mean_ttft_s), plain(load.differing.mean_ttft_s)
+    if maximum(alike / differing, differing / alike) <= 1.0 + _SPEED_TOLD:
         return
-    if load.untold:
-        message = (
-            "how answers differ in length is not stated, and the length is not a round one: it "
-            "counts as their mean, and requests come one by one. The first token then takes "
-            f"{duration(own)}, and {duration(other)} on average over a short run that begins with "
-            "all requests at once"
-        )
-    else:
-        message = (
-            "whether answers differ in length is not stated: if all are alike, requests that begin "
-            f"together end together, and the first token takes {duration(own)}; if they differ, "
-            f"{duration(other)}"
-        )
     yield EstimateWarning(
         "lengths_left_open",
-        f"{message}. Ranges cover both; state a mean and a p95 to narrow them",
+        "whether answers differ in length is not stated: if all are alike, requests that begin "
+        f"together end together, and the first token takes {duration(alike)}; if they differ, "
+        f"{duration(differing)}. Ranges cover both; state a mean and a p95 to narrow them",
         about="workload.output_tokens",
     )
 

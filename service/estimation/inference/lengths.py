@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from service.core.deployment import NO_SPREAD, UNTOLD_SPREAD, LengthSpread
+from service.core.deployment import NO_SPREAD, LengthSpread
 from service.core.elementwise import plain
-from service.core.performance.inference.lengths import (
-    histogram_spread,
-    is_chosen,
-    log_normal_spread,
-)
+from service.core.performance.inference.lengths import histogram_spread, log_normal_spread
 from service.estimation.requests import LengthsRequest
 
 
@@ -19,14 +15,3 @@ def mean_and_spread(asked: int | LengthsRequest) -> tuple[float, LengthSpread]:
     if asked.mean is not None and asked.p95 is not None:
         return asked.mean, log_normal_spread(asked.p95 / asked.mean)
     return histogram_spread(asked.tokens or (), asked.shares or ())
-
-
-def answers_of(asked: int | LengthsRequest) -> tuple[float, LengthSpread]:
-    """Mean length of answers [token], and how they differ, by how much nobody may have told.
-
-    A length alone that is not round is a mean of answers that differ.
-    """
-    mean, spread = mean_and_spread(asked)
-    if spread is NO_SPREAD and not is_chosen(mean):
-        return mean, UNTOLD_SPREAD
-    return mean, spread

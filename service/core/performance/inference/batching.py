@@ -236,7 +236,6 @@ def companions(
     those of a single token all take one.
     """
     requests = replica.requests
-    dissolved = dissolved or requests.output_spread.untold
     fitting = replica.encodable(replica.chunk_tokens / requests.new_input_tokens)
     group = maximum(minimum(sequences, fitting), 1.0)
     if dissolved:

@@ -170,9 +170,9 @@ def burst_load(replica: Replica, slots: Number, requests: Number, prefill: StepT
     """
     count, later = maximum(requests, 1.0), replica.requests.later_tokens
     before = maximum(ceil(count / slots - _ROUNDING) - 1.0, 0.0)
-    full = wave_of(replica, minimum(count, slots), prefill)
+    full = _wave(replica, minimum(count, slots), prefill)
     left = maximum(count - before * slots, 1.0)
-    last = wave_of(replica, left, prefill)
+    last = _wave(replica, left, prefill)
     started = before * slots
     makespan_s = before * full.slot_s + last.makespan_s
     waited_s = (started * (before - 1.0) / 2.0 + left * before) * full.slot_s / count
@@ -229,7 +229,7 @@ def burst_load(replica: Replica, slots: Number, requests: Number, prefill: StepT
     )
 
 
-def wave_of(replica: Replica, sequences: Number, prefill: StepTime) -> Wave:
+def _wave(replica: Replica, sequences: Number, prefill: StepTime) -> Wave:
     """So many requests that begin together."""
     requests, stages = replica.requests, replica.parallelism.pipeline
     later, chunks = requests.later_tokens, replica.prefill_chunks

@@ -8,17 +8,15 @@ those of equal length come at equal distances, those of differing lengths nearly
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from typing import Any
 
-from service.core.deployment import NO_SPREAD
 from service.core.elementwise import Number, exp, is_nothing, maximum, minimum
 from service.core.interval import Interval
 from service.core.lightweight import computed_once, lightweight
-from service.core.otherwise import NOT_RARE_RATIO, Other, reaching
+from service.core.otherwise import Other, reaching
 from service.core.performance.inference.batching import SteadyState, closed_loop, companions
-from service.core.performance.inference.burst import wave_of
 from service.core.performance.inference.open_load import ReplicaLoad, TimedLoad
 from service.core.performance.inference.percentiles import (
     Percentiles,
@@ -47,14 +45,9 @@ from service.core.performance.steps import StepTime
 _RENEWED = 0.7
 #: Below this a count is none.
 _NONE = 1e-12
-#: How often requests differ that are told to be of a round length. Most load generators make them
-#: alike; some draw them from below it unless told otherwise (SGLang, bench_serving), and who plans
-#: for users rounds: neither rare nor usual, and nobody has counted [-].
-_DIFFERING_RATIO = NOT_RARE_RATIO
-#: Share of the requests of a run that begin it, all at once, where few follow: runs of benchmarks
-#: have some four to twenty times as many as are in flight (InferenceMAX: ten times, 2025; LMDeploy,
-#: profile_throughput: 3,000 by 128 or 256, 2024) [-].
-_BEGINNING_RATIO = 0.25
+#: How often requests of which one length is told differ in truth. Synthetic ones are alike, those
+#: of users and of data sets are not: nobody has counted, and both are common [-].
+_DIFFERING_RATIO = 0.5
 
 
 @lightweight
@@ -62,25 +55,23 @@ class ClosedLoad(TimedLoad):
     """A replica with so many requests always in flight.
 
     Requests whose answers are alike and begin together end together, and their prompts wait for
-    each other time and again. Where one length alone is told of answers, ``compute_other`` gives
-    what else the load may be: that of answers that differ, or where they are ``untold`` and differ,
-    that of a run with its beginning. None where lengths are told.
+    each other time and again. Where one length alone is told of answers, ``compute_differing``
+    gives the load should they differ; None where lengths are told.
     """
 
-    compute_other: Callable[[], TimedLoad] | None = field(default=None, compare=False)
-    untold: bool = field(default=False, compare=False)
+    compute_differing: Callable[[], TimedLoad] | None = field(default=None, compare=False)
 
     @computed_once
-    def other(self) -> TimedLoad | None:
-        """The load that may be meant instead where lengths are not told; None where they are."""
-        return None if self.compute_other is None else self.compute_other()
+    def differing(self) -> TimedLoad | None:
+        """The load should answers differ where nobody says; None where that is told."""
+        return None if self.compute_differing is None else self.compute_differing()
 
     def over_lengths(self, figure: Callable[[ReplicaLoad], Interval]) -> Interval:
-        """A figure of the load, over what it is should something else be meant."""
+        """A figure of the load, over what it is should answers differ where nobody says."""
         own = figure(self)
-        if self.other is None:
+        if self.differing is None:
             return own
-        return reaching(own, [Other(figure(self.other), _DIFFERING_RATIO)])
+        return reaching(own, [Other(figure(self.differing), _DIFFERING_RATIO)])
 
 
 def closed_load(
@@ -111,29 +102,10 @@ def closed_load(
     ----------
     Little, 1961, https://doi.org/10.1287/opre.9.3.383.
     """
-    spread = replica.requests.output_spread
-    if in_batches and spread.untold:
-        alike_requests = replace(replica.requests, output_spread=NO_SPREAD)
-        replica = replace(replica, requests=alike_requests)
-    own = _of_state(replica, slots, requests, prefill)
-    if in_batches or not is_nothing(spread.square_ratio - 1.0):
-        return ClosedLoad(**own)
-    if spread.untold:
-        begun = partial(_with_beginning, replica, slots, requests, prefill, own)
-        return ClosedLoad(**own, compute_other=begun, untold=True)
-    differing = partial(_differing, replica, slots, requests, prefill, own["state"])
-    return ClosedLoad(**own, compute_other=differing)
-
-
-def _with_beginning(
-    replica: Replica, slots: Number, requests: Number, prefill: StepTime, steady: dict[str, Any]
-) -> TimedLoad:
-    """A steady load with first tokens of the requests that begin a run all at once."""
-    first_s = wave_of(replica, maximum(minimum(requests, slots), 1.0), prefill).mean_ttft_s
-    added_s = _BEGINNING_RATIO * maximum(first_s - steady["mean_ttft_s"], 0.0)
-    parts = {**steady["ttft_parts_s"], "beginning": added_s}
-    mean_s = steady["mean_ttft_s"] + added_s
-    return TimedLoad(**{**steady, "mean_ttft_s": mean_s, "ttft_parts_s": parts})
+    told = in_batches or not is_nothing(replica.requests.output_spread.square_ratio - 1.0)
+    alike = _of_state(replica, slots, requests, prefill)
+    differing = partial(_differing, replica, slots, requests, prefill, alike["state"])
+    return ClosedLoad(**alike, compute_differing=None if told else differing)
 
 
 def _differing(

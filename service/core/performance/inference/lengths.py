@@ -8,29 +8,8 @@ from math import exp, log, sqrt
 from service.core.deployment import LengthSpread
 from service.core.performance.inference.queueing import NORMAL_QUANTILES, SHARES
 
-#: What lengths that somebody chose are multiples of [token]: hundreds and halves of them, and the
-#: powers of two that contexts and blocks come in, which a special token more or less goes with.
-_CHOSEN, _CHOSEN_POWER = 50, 64
 #: The 95th percentile of a log-normal distribution is at most so many times its mean.
 MOST_P95_RATIO = exp(NORMAL_QUANTILES["p95"] ** 2 / 2.0)
-
-
-def is_chosen(tokens: float) -> bool:
-    """Whether answers of so many tokens are likely to be told to be as long.
-
-    Load generators are told round numbers, and have all answers as long unless told otherwise
-    (vLLM, benchmark_serving, random-range-ratio of 0; NVIDIA, GenAI-Perf, output-tokens-stddev of
-    0; TensorRT-LLM, prepare_dataset). Lengths that nobody chose are means of what users and data
-    sets bring, which are round by chance alone: one in fifteen. Answers of a few tokens hardly
-    differ.
-
-    Parameters
-    ----------
-    tokens
-        Their length, or its mean [token].
-    """
-    beside = (tokens + 1.0) % _CHOSEN_POWER
-    return tokens <= _CHOSEN_POWER or tokens % _CHOSEN == 0.0 or beside <= 2.0
 
 
 def log_normal_spread(p95_ratio: float) -> LengthSpread:

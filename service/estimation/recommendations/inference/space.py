@@ -26,7 +26,7 @@ from service.core.search.batch_evaluation import (
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.backends import backend_of
 from service.estimation.calibrations import calibration
-from service.estimation.inference.lengths import answers_of, mean_and_spread
+from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import computed_by_host, tiers_around
 from service.estimation.learning.searches import learnt_options
@@ -283,7 +283,7 @@ def _spaces(
 def resolve_demand(workload: SearchedWorkload, concurrency: int | None) -> Demand:
     """What deployments have to carry, of a workload with so many requests in flight or None."""
     input_tokens, input_spread = mean_and_spread(workload.input_tokens)
-    output_tokens, output_spread = answers_of(workload.output_tokens)
+    output_tokens, output_spread = mean_and_spread(workload.output_tokens)
     return valued(
         Demand,
         workload,

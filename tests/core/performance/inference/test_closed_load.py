@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from service.core.deployment import (
     NO_SPREAD,
-    UNTOLD_SPREAD,
     WITHOUT_LIMIT,
     InferenceWorkload,
     LengthSpread,
@@ -20,7 +19,7 @@ from service.core.deployment import (
 )
 from service.core.interval import from_log_sigma
 from service.core.performance.inference.latency import inference_latency
-from service.core.performance.inference.lengths import is_chosen, log_normal_spread
+from service.core.performance.inference.lengths import log_normal_spread
 from service.core.performance.inference.load_ends import percentile_s
 from tests.core.deployments import CALIBRATION, deployment
 from tests.core.performance.inference.cases import SHARES, cases, kept_in_flight
@@ -188,53 +187,3 @@ def test_batches_of_a_script_begin_together_whatever_their_lengths():
     found = inference_latency(deployment(), workload, serving, CALIBRATION, 512.0)
     steps = from_log_sigma(1.0, found.log_sigma["prefill"])
     assert found.ttft_s.high / found.ttft_s.low == pytest.approx(steps.high / steps.low)
-
-
-def test_answers_that_differ_by_nobody_knows_what_come_one_by_one():
-    """Of a mean of a data set, groups dissolve as of any lengths that differ."""
-    told = in_flight(64.0, LengthSpread(1.3, 0.9, 1.8, 2.6))
-    untold, alike = in_flight(64.0, UNTOLD_SPREAD), in_flight(64.0)
-    assert untold.ttft_s.value == pytest.approx(told.ttft_s.value, rel=0.25)
-    assert untold.ttft_s.value < 0.5 * alike.ttft_s.value
-
-
-@pytest.mark.parametrize("apart", [0.0, 1.0])
-def test_ranges_of_untold_answers_hold_short_runs_that_begin_all_at_once(apart):
-    untold = in_flight(64.0, UNTOLD_SPREAD, apart=apart)
-    at_once = replace(untold.workload, arrivals="at_once")
-    serving = ServingSettings(chunked_prefill_tokens=8192, prompts_apart=apart)
-    burst = inference_latency(deployment(), at_once, serving, CALIBRATION, 512.0)
-    # Of ten times as many requests as are in flight, one in ten is among the first.
-    run_s = 0.9 * untold.ttft_s.value + 0.1 * burst.ttft_s.value
-    assert untold.ttft_s.value < run_s < untold.ttft_s.high
-    assert untold.ttft_s.high < burst.ttft_s.high
-
-
-def test_a_script_makes_batches_alike_whether_lengths_are_round_or_not():
-    serving = ServingSettings(chunked_prefill_tokens=8192, max_running_sequences=WITHOUT_LIMIT)
-    found = [
-        inference_latency(
-            deployment(),
-            InferenceWorkload(512.0, 256.0, 64.0, output_spread=spread),
-            serving,
-            CALIBRATION,
-            512.0,
-        ).ttft_s
-        for spread in (NO_SPREAD, UNTOLD_SPREAD)
-    ]
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("tokens", [1.0, 32.0, 100.0, 127.0, 128.0, 250.0, 512.0, 1025.0, 2000.0])
-def test_round_lengths_are_chosen(tokens):
-    assert is_chosen(tokens)
-
-
-@pytest.mark.parametrize("tokens", [69.0, 233.0, 294.4, 403.0, 1371.0])
-def test_means_of_data_sets_are_not_chosen(tokens):
-    assert not is_chosen(tokens)
-
-
-def test_few_lengths_are_round_by_chance():
-    lengths = np.arange(100, 10_100)
-    assert np.mean([is_chosen(float(one)) for one in lengths]) < 0.08
