@@ -9,6 +9,9 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator
 
+#: The licence of models that only papers describe.
+_NOT_RELEASED = "not released"
+
 
 def runs_since(
     model: Entry[ModelArchitecture], accelerator: Entry[Accelerator], snapshot: CatalogSnapshot
@@ -28,10 +31,10 @@ def runs_since(
 
 @derived()
 def _first_years(snapshot: CatalogSnapshot) -> dict[str, int]:
-    """The year of the first model of each type."""
+    """The year of the first model of each type whose weights anybody can have."""
     found: dict[str, int] = {}
     for entry in snapshot.models.values():
         year, type_ = entry.document.get("release_year"), entry.value.model_type
-        if year is not None:
+        if year is not None and entry.document.get("licence") != _NOT_RELEASED:
             found[type_] = min(year, found.get(type_, year))
     return found

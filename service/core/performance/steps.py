@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from service.core.elementwise import Number, Truth, is_nothing, maximum, where
+from service.core.elementwise import Number, Truth, both, is_nothing, maximum, where
 from service.core.lightweight import lightweight
 from service.core.performance.spread import TimeShares
 
@@ -35,7 +35,7 @@ class StepLoad:
     @property
     def prompts(self) -> Truth:
         """Whether there are any prompts."""
-        return (self.prefill_sequences > 0) * (self.prefill_tokens > 0)
+        return both(self.prefill_sequences > 0, self.prefill_tokens > 0)
 
     @property
     def chosen(self) -> Number:
