@@ -20,6 +20,12 @@ _SEVERAL = (
     re.compile(r"(?P<number>\d{1,5})\s*[x×*]\s*(?P<name>.{3,})", re.IGNORECASE),
     re.compile(r"(?P<name>.+?)\s*[x×*]\s*(?P<number>\d{1,5})", re.IGNORECASE),
 )
+#: A slice of TPUs by its size: "v5e-16".
+_SLICE = re.compile(r"(?P<name>.*v\d[a-z]*)-(?P<number>\d{1,5})", re.IGNORECASE)
+_OF_SLICES = "google-tpu-"
+#: Generations whose slices are named by TensorCores, two a chip; others by chips (Google Cloud,
+#: Cloud TPU documentation, TPU versions, 2025).
+_BY_CORES = ("google-tpu-v2", "google-tpu-v3", "google-tpu-v4", "google-tpu-v5p")
 
 
 class SeveralAccelerators(UnknownReference):
@@ -46,6 +52,16 @@ def several_accelerators(reference: str, known: ReferenceIndex) -> SeveralAccele
         if found is not None and named:
             return SeveralAccelerators(reference, int(found["number"]), named[:MOST_CANDIDATES])
     return None
+
+
+def slice_of_tpus(reference: str, known: ReferenceIndex) -> SeveralAccelerators | None:
+    """The error that says how to ask for a slice of TPUs, if a name is that of one."""
+    found = _SLICE.fullmatch(reference.strip()[:_LONGEST])
+    named = () if found is None else known.could_be(found["name"])
+    if found is None or len(named) != 1 or not named[0].startswith(_OF_SLICES):
+        return None
+    cores = 2 if named[0] in _BY_CORES else 1
+    return SeveralAccelerators(reference, max(int(found["number"]) // cores, 1), named)
 
 
 class NameOfMachine(UnknownReference):

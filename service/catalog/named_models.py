@@ -70,7 +70,7 @@ def _taken(snapshot: CatalogSnapshot, name: str) -> Entry[ModelArchitecture] | N
         return None
     entry, reading = found
     if reading.stored is None:
-        remark = f"no entry goes by {name}, which is taken for {entry.id}"
+        remark = f"no entry goes by {name!r}, which is taken for {entry.id}"
         return replace(entry, value=_remarked(entry.value, remark))
     return _release(name, _base_of(entry, snapshot), reading.stored, snapshot)
 
@@ -132,8 +132,8 @@ def _release(
         )
     why = "as its name says" if stored.is_told else "the usual one of such files"
     remark = (
-        f"no entry goes by {name}, which is taken for {base.id} with weights in {stored.weights}, "
-        f"{why}, unless you name another format"
+        f"no entry goes by {name!r}, which is taken for {base.id} with weights in "
+        f"{stored.weights.upper()}, {why}, unless you name another format"
     )
     document = {key: held for key, held in base.document.items() if key not in _OF_THE_MODEL}
     document |= {"id": _called(name), "base_model": base.id, "quantization_config": dict(config)}

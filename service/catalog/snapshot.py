@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
-from service.catalog.elsewhere import name_of_machine, several_accelerators
+from service.catalog.elsewhere import name_of_machine, several_accelerators, slice_of_tpus
 from service.catalog.entries.convert import (
     accelerator_from_document,
     calibration_from_document,
@@ -149,9 +149,10 @@ class CatalogSnapshot:
         index = self.references[collection]
         if collection != "accelerators" or index.could_be(reference):
             return None
-        return several_accelerators(reference, index) or name_of_machine(
+        machine = name_of_machine(
             reference, self.references, self.instances, self.platforms, self.accelerators
         )
+        return several_accelerators(reference, index) or machine or slice_of_tpus(reference, index)
 
     def collection(self, collection: str) -> Mapping[str, Entry[Any]]:
         """All entries of a collection, by id."""

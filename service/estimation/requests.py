@@ -41,6 +41,7 @@ from service.estimation.references import (
     number_or_object,
     separated,
 )
+from service.estimation.release_behind import release_apart
 
 #: The deployment that examples, documentation and benchmarks use throughout.
 EXAMPLE_DEPLOYMENT: dict[str, Any] = {
@@ -297,6 +298,11 @@ class DisaggregatedRequest(Request):
 
 class ServingRequest(Request):
     """Settings of the inference engine, named as in vLLM."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_the_release_apart(cls, given: object) -> object:
+        return release_apart(given, "engine", "engine_version")
 
     engine: EngineReference | None = None
     """Engine that serves the model: id or alias in /v1/engines. It must run on the accelerator. If

@@ -137,6 +137,10 @@ def test_what_is_like_no_entry_gets_no_suggestion(packaged_snapshot, name):
         ("2 × RTX 3090", 2, "nvidia-rtx-3090-24gb"),
         ("4090 x2", 2, "nvidia-rtx-4090-24gb"),
         ("4x A100", 4, "nvidia-a100-sxm-80gb"),
+        # Slices of older TPUs are named by cores, of which a chip has two.
+        ("TPU v5e-16", 16, "google-tpu-v5e"),
+        ("v5litepod-16", 16, "google-tpu-v5e"),
+        ("TPU v4-48", 24, "google-tpu-v4"),
     ],
 )
 def test_several_are_asked_for_by_one_and_their_number(packaged_snapshot, name, number, meant):

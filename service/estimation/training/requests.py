@@ -32,6 +32,7 @@ from service.estimation.references import (
     Request,
     separated,
 )
+from service.estimation.release_behind import release_apart
 from service.estimation.requests import (
     CostRequest,
     LengthsRequest,
@@ -350,7 +351,8 @@ class TrainingSettingsRequest(Request):
     @model_validator(mode="before")
     @classmethod
     def _called_by_its_adapter(cls, given: object) -> object:
-        return settings_of_method(given)
+        apart = release_apart(given, "framework", "framework_version")
+        return settings_of_method(apart)
 
 
 class TrainingRequest(CatalogRequest):
