@@ -108,6 +108,8 @@ _FILE_TYPES = {
     31: "iq1_m",
 }
 _MIXTURE_OF_MXFP4 = 38
+#: Bits of types of tensors that are plain numbers.
+_PLAIN_TENSOR_BITS = {0: 32, 1: 16, 30: 16}
 #: File types by that of most of the bytes, for files that do not say.
 _BY_TENSOR_TYPE = {
     0: 0,
@@ -247,5 +249,9 @@ def _format(header: GgufHeader) -> dict[str, Any]:
         return {"quantization_config": {"quant_method": "mxfp4"}}
     if stated not in _FILE_TYPES:
         raise CheckpointUnreadable("the number format of its weights is not known")
-    file_type = f"gguf-{_FILE_TYPES[stated]}"
-    return {"quantization_config": {"quant_method": "gguf", "file_type": file_type}}
+    found: dict[str, Any] = {"quant_method": "gguf", "file_type": f"gguf-{_FILE_TYPES[stated]}"}
+    table = header.tensors.get("token_embd.weight")
+    if table is not None and "output.weight" not in header.tensors:
+        bits = _PLAIN_TENSOR_BITS.get(table.type)
+        found |= {} if bits is None else {"table_bits": bits}
+    return {"quantization_config": found}

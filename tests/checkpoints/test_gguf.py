@@ -173,3 +173,12 @@ def test_a_part_of_a_model_is_refused(tmp_path: Path, packaged_snapshot: Catalog
     writer.close()
     with pytest.raises(CheckpointUnreadable, match="several parts"):
         local_model(path)
+
+
+def test_a_table_in_plain_numbers_is_told_where_the_head_shares_it(
+    tmp_path: Path, packaged_snapshot: CatalogSnapshot
+):
+    kind = gguf.LlamaFileType.MOSTLY_Q4_0
+    for name, bits in (("meta-llama/Llama-3.2-1B", 16), ("meta-llama/Llama-3.1-8B", None)):
+        path = write_gguf(tmp_path / "model.gguf", "llama", packaged_snapshot.models[name], kind)
+        assert local_model(path)["config"]["quantization_config"].get("table_bits") == bits

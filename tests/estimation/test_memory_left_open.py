@@ -207,3 +207,23 @@ def test_koboldcpp_keeps_all_tokens_of_windows_unless_told(packaged_snapshot):
     )
     # Five of six layers have a window of 1,024 tokens, beside which a step's are held.
     assert whole > 2.0 * windowed
+
+
+def test_an_engine_that_runs_layers_on_the_host_says_how_to_estimate_that(packaged_snapshot):
+    def told(accelerator, engine, **serving):
+        found = computed_on(
+            packaged_snapshot,
+            accelerator,
+            model="meta-llama/Llama-3.3-70B-Instruct",
+            engine=engine,
+            **serving,
+        )
+        return [one.message for one in found.warnings if one.code == "does_not_fit"]
+
+    (message,) = told("nvidia-rtx-5090-32gb", "ollama")
+    assert "serving.offload" in message
+    assert told("nvidia-rtx-5090-32gb", "ollama", offload={}) == []
+    # vLLM does nothing of the kind by itself, and a Mac's host has no memory of its own.
+    for accelerator, engine in (("nvidia-rtx-5090-32gb", "vllm"), ("apple-m4-pro-24gb", "ollama")):
+        (message,) = told(accelerator, engine)
+        assert "serving.offload" not in message

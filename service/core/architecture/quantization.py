@@ -134,8 +134,15 @@ def _quantised(
             classes,
             mixed,
             microscaled_experts=config.get("expert_dtype") == "fp4",
+            table_bits=_table_bits(config),
         ),
     )
+
+
+def _table_bits(config: Mapping[str, Any]) -> float | None:
+    """Bits of a table of tokens that a file of GGUF shares with its head, if it says so."""
+    bits = config.get("table_bits")
+    return float(bits) if bits in (16, 32) else None
 
 
 def _by_layer(config: Mapping[str, Any]) -> CheckpointFormat | None:
@@ -201,15 +208,18 @@ def _departure(
     mixed: frozenset[tuple[TensorClass, float]],
     *,
     microscaled_experts: bool = False,
+    table_bits: float | None = None,
 ) -> NumberFormat | None:
     """The listed format with what a checkpoint changes, the same object for the same changes.
 
     ``mixed`` are classes that some of the layers leave as they are, with the share of those;
-    ``microscaled_experts`` are of four bits, with a scale of eight for each 32.
+    ``microscaled_experts`` are of four bits, with a scale of eight for each 32; a table of tokens
+    and the head that shares it have ``table_bits``.
     """
     listed = NUMBER_FORMATS[listed_id]
     unchanged = listed.bits_per_element == bits_per_element
-    if unchanged and listed.quantised_classes == classes and not mixed and not microscaled_experts:
+    more = mixed or microscaled_experts or table_bits
+    if unchanged and listed.quantised_classes == classes and not more:
         return None
     by_class = {
         class_: share * listed.remainder_bits + (1.0 - share) * bits_per_element
@@ -217,12 +227,20 @@ def _departure(
     }
     if microscaled_experts:
         by_class[TensorClass.EXPERT] = NUMBER_FORMATS["mxfp4"].bits_per_element
+    if table_bits is not None:
+        by_class |= dict.fromkeys((TensorClass.EMBEDDING, TensorClass.HEAD), table_bits)
+    ragged = listed.ragged
+    if ragged is not None:
+        ragged = replace(
+            ragged, by_class_bits=MappingProxyType({**ragged.by_class_bits, **by_class})
+        )
     return replace(
         listed,
         id=f"{listed_id}{OF_CHECKPOINT}",
         bits_per_element=bits_per_element,
         quantised_classes=classes,
         by_class_bits=MappingProxyType({**listed.by_class_bits, **by_class}),
+        ragged=ragged,
     )
 
 

@@ -70,7 +70,8 @@ class ResolvedDeployment:
     ``machine`` is what the accelerators stand in, None where nobody knows. ``learnt`` is how own
     measurements corrected the calibration, None without any. ``compared`` is an estimate that was
     made to choose the layout, None where none was. ``left_open`` is what else the request may mean,
-    over which ranges reach.
+    over which ranges reach. ``spilling`` names the engine if it leaves layers that have no room to
+    the host's processors by itself, None if it does not.
     """
 
     model: Entry[ModelArchitecture]
@@ -86,6 +87,7 @@ class ResolvedDeployment:
     machine: Entry[Machine] | None = None
     compared: InferenceEstimate | None = None
     left_open: LeftOpen = NOTHING_LEFT_OPEN
+    spilling: str | None = None
 
     @property
     def alone(self) -> ResolvedDeployment:
@@ -266,6 +268,7 @@ def resolve_deployment(
         machine=found.machine,
         compared=compared,
         left_open=replace(open_, choices=served(open_.choices)),
+        spilling=found.engine.name if found.engine.offloaded == "host" else None,
     )
 
 
@@ -276,7 +279,7 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
         estimate = compared
     else:
         estimate = estimate_inference(setup)
-    open_, told = resolved.left_open, list(_estimate_warnings(estimate))
+    open_, told = resolved.left_open, list(_estimate_warnings(estimate, resolved.spilling))
     if open_.choices:
         estimate = reaching_over(estimate, [_otherwise(setup, one) for one in open_.choices])
         told += left_open_warnings(estimate, open_)
@@ -293,13 +296,16 @@ def _otherwise(setup: InferenceSetup, other: Otherwise) -> OtherChoice:
     return OtherChoice(other.setting, made, other.share_ratio, other.timed, other.sized)
 
 
-def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:
+def _estimate_warnings(
+    estimate: InferenceEstimate, spilling: str | None
+) -> Iterator[EstimateWarning]:
     """What a careful colleague would say of the memory and the load."""
     latency = estimate.latency
     if estimate.tiers is not None:
         yield from tier_warnings(estimate.tiers)
     if estimate.tiers is None or not estimate.tiers.fits:
-        yield from _memory_warnings(estimate.memory, waiting=plain(latency.waiting_requests) > 0.0)
+        waiting = plain(latency.waiting_requests) > 0.0
+        yield from _memory_warnings(estimate.memory, spilling, waiting=waiting)
     yield from length_warnings(estimate)
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
@@ -311,9 +317,17 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
         )
 
 
-def _memory_warnings(memory: InferenceMemory, *, waiting: bool) -> Iterator[EstimateWarning]:
+def _memory_warnings(
+    memory: InferenceMemory, spilling: str | None, *, waiting: bool
+) -> Iterator[EstimateWarning]:
     if not memory.fits:
         missing, most = memory.shortfall_bytes.value / 1e9, memory.max_concurrency.value
+        outside = ""
+        if spilling is not None and not memory.deployment.accelerator.unified_memory:
+            outside = (
+                f". {spilling} can leave layers that have no room to the host's processors: set "
+                "serving.offload to estimate that"
+            )
         yield EstimateWarning(
             "does_not_fit",
             f"the deployment needs {missing:.1f} GB more memory per accelerator than there is"
@@ -321,7 +335,8 @@ def _memory_warnings(memory: InferenceMemory, *, waiting: bool) -> Iterator[Esti
                 f"; at most {most:.0f} requests can be in flight, the others wait"
                 if waiting and most >= memory.deployment.parallelism.data
                 else "; speed, energy and impacts are given as if memory were large enough"
-            ),
+            )
+            + outside,
         )
     elif memory.fits_certainty != "yes":
         yield EstimateWarning(

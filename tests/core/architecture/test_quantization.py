@@ -236,3 +236,16 @@ def test_a_mix_of_which_nothing_is_listed_is_not_believed(modules):
     config = mixed(quantized_layers=modules, config_groups=None)
     found = checkpoint_format({"quantization_config": config})
     assert [warning.code for warning in found.warnings] == ["unknown_quantization"]
+
+
+def test_a_file_may_keep_the_table_that_it_shares_with_the_head_in_more_bits():
+    listed = NUMBER_FORMATS["gguf-q4_0"]
+    told = described(quant_method="gguf", file_type="gguf-q4_0", table_bits=16)
+    assert told.listed_id == "gguf-q4_0"
+    for stored in (told.exact, told.exact.ragged):
+        for class_ in (TensorClass.EMBEDDING, TensorClass.HEAD):
+            assert stored.bits(class_) == 16.0
+        assert stored.bits(TensorClass.DENSE_FFN) == listed.bits(TensorClass.DENSE_FFN)
+    # Anything else is not a width that tables have.
+    for bits in (4, "16", None):
+        assert described(quant_method="gguf", file_type="gguf-q4_0", table_bits=bits).exact is None
