@@ -347,7 +347,6 @@ def test_no_accelerator_has_two_usual_engines_and_each_engine_runs_where_it_is_u
     ("id_", "engine"),
     [
         ("nvidia-rtx-4060-laptop-8gb", "llama.cpp"),
-        ("nvidia-rtx-3060-12gb", "llama.cpp"),
         ("nvidia-rtx-4090-24gb", "vllm"),
         ("nvidia-jetson-agx-orin-64gb", "llama.cpp"),
         ("nvidia-a100-sxm-80gb", "vllm"),
