@@ -60,7 +60,8 @@ class Recipes:
 
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for, all ranks
-    divide states where it has no ``shard_groups``,
+    divide states where it has no ``shard_groups``, and what they send hides behind nothing where it
+    does not set ZeRO to overlap (``overlaps_zero``),
     ``fp8_recipes`` the ways in which it scales operands of 8 bits, of which the first is usual,
     ``bases`` formats of frozen weights of fewer bits, of which ``usual_base`` is taken unless told
     otherwise (None: that of bitsandbytes), ``products`` formats of 8 or fewer bits that
@@ -110,6 +111,7 @@ class Recipes:
     recomputes_in_part: tuple[Recomputation, ...] = ()
     usual_base: str | None = None
     shard_groups: bool = True
+    overlaps_zero: bool = True
 
     def untold(
         self,

@@ -265,6 +265,7 @@ def _recipes(trains: Document) -> Recipes:
         recomputes_in_part=cast("tuple[Recomputation, ...]", lists["recomputes_in_part"]),
         usual_base=trains.get("usual_base"),
         shard_groups=trains.get("shard_groups", True) is True,
+        overlaps_zero=trains.get("overlaps_zero", True) is True,
     )
 
 
