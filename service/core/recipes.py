@@ -64,7 +64,8 @@ class Recipes:
 
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for, all ranks
-    divide states where it has no ``shard_groups``, ``fp8_recipes`` the ways in which it scales
+    divide states where it has no ``shard_groups``, and what they send hides behind nothing where it
+    does not set ZeRO to overlap (``overlaps_zero``), ``fp8_recipes`` the ways in which it scales
     operands of 8 bits, of which the first that hardware has is usual,
     ``bases`` formats of frozen weights of fewer bits, of which ``usual_base`` is taken unless told
     otherwise (None: that of bitsandbytes), ``products`` formats of 8 or fewer bits that
@@ -117,6 +118,7 @@ class Recipes:
     usual_base: str | None = None
     shard_groups: bool = True
     divides_models: bool = False
+    overlaps_zero: bool = True
 
     def untold(
         self,

@@ -286,6 +286,9 @@ class EngineRecipes(Stated):
     shard_groups: NotRequired[bool]
     """Whether groups of data-parallel ranks can each hold all states; true if left out, if false
     data_parallel_shard_degree is refused."""
+    overlaps_zero: NotRequired[bool]
+    """Whether what ranks send hides behind computation where they divide states; true if left out,
+    as DeepSpeed's overlap_comm."""
     fp8_recipes: NotRequired[list[str]]
     """Values of fp8_recipe that it has, the usual one first that the hardware has: others are
     refused."""

@@ -268,6 +268,7 @@ def _recipes(trains: Document) -> Recipes:
         usual_base=trains.get("usual_base"),
         shard_groups=trains.get("shard_groups", True) is True,
         divides_models=trains.get("divides_models") is True,
+        overlaps_zero=trains.get("overlaps_zero", True) is True,
     )
 
 

@@ -217,7 +217,8 @@ class TrainingSettings:
 
     ``zero_stage`` 1 to 3 divides optimizer, gradients and weights among data-parallel ranks (3 is
     fully sharded data parallelism). Groups of ``data_parallel_shard_degree`` of them each hold all
-    of it (None: all are one group). ``bucket_elements`` go into one message,
+    of it (None: all are one group). What they send hides behind computation where the framework
+    ``overlaps_zero``. ``bucket_elements`` go into one message,
     ``prefetch_layers`` are gathered ahead, and tensors of up to ``persistent_elements`` are not
     divided. With ``expandable_segments`` the allocator grows what it has instead of adding to it;
     ``memory_reserve_ratio`` of the accelerator's memory is to stay free.
@@ -267,6 +268,7 @@ class TrainingSettings:
     virtual_stages: int = 1
     zero_stage: int = 0
     data_parallel_shard_degree: int | None = None
+    overlaps_zero: bool = True
     bucket_elements: float = 5e8
     prefetch_layers: int = 1
     persistent_elements: int = 0

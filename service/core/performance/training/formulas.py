@@ -105,7 +105,7 @@ SPEED = (
     ),
     Formula(
         "exposed_data_messages_s",
-        "moved_s - data_overlap_ratio * min(moved_s,"
+        "moved_s - (data_overlap_ratio if overlaps_zero or zero_stage == 0 else 0) * min(moved_s,"
         " (1 if zero_stage == 3 else 2 / 3 / micro_batches)"
         " * (matrix_products_s + attention_s + elementwise_s + exposed_model_messages_s"
         " + micro_batches / stages * waiting_s))",
@@ -115,6 +115,7 @@ SPEED = (
         | _WORK
         | paths(
             "setup.settings.zero_stage",
+            "setup.settings.overlaps_zero",
             "setup.calibration.data_overlap_ratio",
             "step.exposed_model_messages_s",
             "step.micro_batch.waiting_s",

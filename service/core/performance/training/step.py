@@ -28,6 +28,7 @@ from service.core.performance.training.pipeline import (
 from service.core.performance.training.traffic import (
     HostRates,
     data_messages_s,
+    data_overlap_ratio,
     hideable_ratio,
     offloaded_transfers_s,
     tier_traffic_bytes,
@@ -191,7 +192,8 @@ def training_step(
     moved_s = data_messages_s(deployment, settings, state, calibration)
     # They travel while the accelerator waits for the host, too.
     busy_s = compute_s + messages_s + overhead_s
-    hidden_s = calibration.data_overlap_ratio * minimum(moved_s, hideable_ratio(settings) * busy_s)
+    overlap_ratio = data_overlap_ratio(settings, calibration)
+    hidden_s = overlap_ratio * minimum(moved_s, hideable_ratio(settings) * busy_s)
     optimizer_s, host_update_s = update_s(deployment, settings, state, host, calibration)
     transfers_s = offloaded_transfers_s(deployment, settings, state, micro_batch, host)
     paged_s = 2.0 * paged_bytes / host.link_bytes_per_s

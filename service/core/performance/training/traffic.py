@@ -200,6 +200,17 @@ def _around_s(
     return moved * (ranks - 1) / ranks / bandwidth, hops
 
 
+def data_overlap_ratio(settings: TrainingSettings, calibration: TrainingCalibration) -> Number:
+    """Share of computation behind which gradients and gathered weights hide [-].
+
+    References
+    ----------
+    deepspeedai/DeepSpeed deepspeed/runtime/zero/config.py, 2025 (overlap_comm)
+    """
+    waits = settings.zero_stage > 0 and not settings.overlaps_zero
+    return 0.0 if waits else calibration.data_overlap_ratio
+
+
 def layer_passes(settings: TrainingSettings) -> float:
     """Passes of a micro-batch through the layers: forward, and backward where it trains [-]."""
     return 2.0 if settings.trains else 1.0

@@ -457,6 +457,19 @@ def test_a_host_that_nearly_holds_kernels_back_makes_a_step_less_sure():
     assert unsure > sure
 
 
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_nothing_that_ranks_send_hides_where_zero_is_not_to_overlap(stage):
+    layout = Parallelism(data=64)
+    settings = TrainingSettings(zero_stage=stage)
+    hiding = step(settings, layout, calibration=DATASHEET)
+    waiting = step(replace(settings, overlaps_zero=False), layout, calibration=DATASHEET)
+    assert waiting.moved_data_messages_s == pytest.approx(hiding.moved_data_messages_s)
+    assert waiting.hidden_data_messages_s == 0.0 < hiding.hidden_data_messages_s
+    # Whole copies sum their gradients by PyTorch's hooks, whatever ZeRO is set to.
+    whole = TrainingSettings(overlaps_zero=False)
+    assert step(whole, layout, calibration=DATASHEET).hidden_data_messages_s > 0.0
+
+
 def test_gradients_hide_behind_the_last_backward_pass_only():
     layout, overlapping = Parallelism(tensor=8, data=4), replace(USUAL, data_overlap_ratio=1.0)
     once = step(parallelism=layout, calibration=overlapping)
