@@ -165,9 +165,12 @@ def _dividing(
 
 
 def _may_keep_all(memory: TrainingMemory) -> bool:
-    """Whether a run that does not fit by the estimate may have run as it is."""
+    """Whether a run that does not fit by the estimate may have run as it is.
+
+    What products of 8 bit hold beside a frozen base nobody has measured.
+    """
     near = _missing_bytes(memory) <= (_UNSURE - 1.0) * memory.usable_bytes
-    return bool(memory.fits_certainty != "no" or near)
+    return bool(memory.fits_certainty != "no" or near or _frozen_copies_bytes(memory) > 0.0)
 
 
 def _holding_less(
@@ -308,10 +311,15 @@ def _missing_bytes(memory: TrainingMemory) -> float:
     A frozen base whose products run in 8 bit need not be held in 16 bit beside copies in 8.
     """
     missing = -float(memory.headroom_bytes.value)
-    copies = memory.communication_parts_bytes.get("narrowed_weights", 0.0)
-    if memory.settings.method == "full" or not copies:
-        return missing
-    return missing - copies - float(memory.weights_bytes.value) / 2.0
+    copies = _frozen_copies_bytes(memory)
+    return missing - copies - float(memory.weights_bytes.value) / 2.0 if copies else missing
+
+
+def _frozen_copies_bytes(memory: TrainingMemory) -> float:
+    """Copies in 8 bit of a frozen base [B]."""
+    if memory.settings.method == "full":
+        return 0.0
+    return float(memory.communication_parts_bytes.get("narrowed_weights", 0.0))
 
 
 def _fitted(usual: Resolved, run: Resolved, near: Sequence[Resolved]) -> Fitted[Resolved]:

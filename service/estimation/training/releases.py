@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import islice
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.engines import Engine
+from service.core.engines import Engine, release_key
 from service.core.memory.training.settings import LeftOpen, TrainingSettings
 from service.core.otherwise import RARE_RATIO
 from service.core.releases import older_in_use
@@ -15,11 +16,15 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import Problems
 from service.estimation.since import runs_since
+from service.estimation.training.calibrations import training_figures
 from service.estimation.training.fitting import fits
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining, as_told
 
 _VERSION = "framework_version"
+#: Releases that are computed besides the newest, the oldest first: those between them are about
+#: like one or the other.
+_MOST_TRIED = 2
 #: What a release does not decide, or is decided for the run already.
 _NOT_OF_RELEASES = ("left_open", "framework_version")
 
@@ -61,16 +66,45 @@ def _choices(
 ) -> Iterator[LeftOpen]:
     """The choice of each older release that makes a difference, the oldest first."""
     usual = run.setup.settings
+    newest = _what_counts(usual.framework_generation, run, framework, snapshot)
     since = runs_since(run.model, run.accelerator, snapshot)
+    counted: dict[str, tuple[float, object]] = {}
     for generation, share in older_in_use(framework.generations, since):
         if generation == usual.framework_generation:
-            return
-        if share <= RARE_RATIO:
-            continue
+            break
+        if share > RARE_RATIO:
+            counts = _what_counts(generation, run, framework, snapshot)
+            # Of several that are alike the newest is meant as often as they are together.
+            counted = {one: found for one, found in counted.items() if found[1] != counts}
+            counted[generation] = share, counts
+    apart = ((one, share) for one, (share, counts) in counted.items() if counts != newest)
+    for generation, share in islice(apart, _MOST_TRIED):
         older = _with_release(generation, run, request, snapshot)
         if older is not None:
             other = tuple(_apart(usual, older.setup.settings))
             yield LeftOpen((_VERSION,), (other,), to_fit=True, share_ratio=share)
+
+
+def _what_counts(
+    generation: str | None, run: ResolvedTraining, framework: Engine, snapshot: CatalogSnapshot
+) -> object:
+    """What a release decides of a run: what it does untold, and what is measured of it."""
+    setup = run.setup
+    settings, deployment = setup.settings, setup.deployment
+    key = release_key(framework.id, generation)
+    until = framework.superseded(generation)
+    found = training_figures(snapshot, key, deployment.accelerator).efficiency
+    return (
+        framework.recipes.untold(
+            settings.method,
+            settings.zero_stage,
+            until,
+            routes=deployment.architecture.routes,
+        ),
+        framework.fuses_attention(generation, capped=deployment.architecture.caps_scores),
+        replace(found, performance=replace(found.performance, source="", measured=True)),
+        replace(run.overheads.of(key), framework="", calibration=""),
+    )
 
 
 def _with_release(

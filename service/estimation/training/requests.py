@@ -191,9 +191,9 @@ class TrainingSettingsRequest(Request):
     weights."""
     master_weights: bool | None = None
     """Whether a 32-bit copy of trained weights is kept if they have fewer bits. If null, as in the
-    framework: torchtune, LitGPT, Llama Cookbook and MLX LM keep none; PyTorch and FSDP keep none of
-    adapters, nor do Transformers and frameworks built on it with zero_stage 0, ms-swift none of
-    weights either; with galore and apollo there is none; all others keep one."""
+    framework: torchtune, LitGPT, Llama Cookbook, MLX LM and LLM.Q keep none; PyTorch and FSDP keep
+    none of adapters, nor do Transformers and frameworks built on it with zero_stage 0, ms-swift
+    none of weights either; with galore and apollo there is none; all others keep one."""
     gradient_dtype: Dtype | None = None
     """Format in which gradients are kept and exchanged. If null, as in the framework: fp32 for
     Megatron-LM and frameworks like it, torchtitan, FSDP, PyTorch and verl; otherwise the adapters'
@@ -208,12 +208,13 @@ class TrainingSettingsRequest(Request):
     its loss. If null, the model's own number in frameworks that train them by default (Megatron
     Bridge, NeMo), otherwise none."""
     micro_batch_size: int | None = Field(None, ge=1, le=65_536)
-    """Number of sequences that a data-parallel rank computes at once. If null, one in a pipeline;
-    otherwise what people usually take with the framework: 8 for Transformers and PEFT, 12 for
-    MaxText, 4 for Llama Cookbook, GPT-NeoX and MLX LM, 2 for torchtune, LLaMA-Factory, Unsloth,
-    OpenRLHF, Colossal-AI and FMS FSDP, 1 for ms-swift, as many as make 8,192 tokens for Megatron-LM
-    and frameworks built on it, Axolotl and verl, and 16,384 tokens for most others. If that does
-    not fit, the largest power of two that does. The answer repeats what was taken."""
+    """Number of sequences that a data-parallel rank computes at once. If null, as many as make
+    4,096 tokens in a pipeline, at least one; otherwise what people usually take with the framework:
+    8 for Transformers and PEFT, 12 for MaxText, 4 for Llama Cookbook, GPT-NeoX and MLX LM, 2 for
+    torchtune, LLaMA-Factory, Unsloth, OpenRLHF, Colossal-AI and FMS FSDP, 1 for ms-swift, as many
+    as make 8,192 tokens for Axolotl and verl and, on 80 GB, for Megatron-LM and frameworks built on
+    it (more where memory has room), and 16,384 tokens for most others. If that does not fit, the
+    largest power of two that does. The answer repeats what was taken."""
     gradient_accumulation_steps: int | None = Field(None, ge=1, le=1_000_000)
     """Number of micro-batches per optimizer step. With a pipeline, these are the micro-batches that
     pass through it. Each step takes micro_batch_size sequences per micro-batch and data-parallel

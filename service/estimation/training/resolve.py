@@ -141,8 +141,15 @@ def _made_to_fit(
         return divided
     framework = snapshot.engines[usual.setup.settings.framework].value
     found = _by(least_that_fits, usual, request, snapshot, framework)
-    if request.parallelism is None and not _fits_at_ease(found.run, usual):
+    if request.parallelism is not None:
+        return _completed(found)
+    if not _fits_at_ease(found.run, usual):
         found = _divided_to_fit(found.run, request, snapshot, framework) or found
+    elif found.run.setup.deployment.architecture.routes:
+        # A token uses few experts, of which ranks that share them have less to do one by one.
+        divided = _divided_to_fit(found.run, request, snapshot, framework)
+        if divided is not None and fits(divided.run):
+            found = max(found, divided, key=lambda one: _rate(one.run, snapshot))
     return _completed(found)
 
 

@@ -98,8 +98,8 @@ def layout_warning(setup: TrainingSetup) -> EstimateWarning:
     """What to say of a layout that nobody asked for."""
     return EstimateWarning(
         "layout_assumed",
-        "a copy of the model on each accelerator does not fit, or only if all layers are "
-        "recomputed, and the request does not say how the model is divided: "
+        "a copy of the model on each accelerator does not fit, recomputes all layers or computes "
+        "all experts one by one, and the request does not say how the model is divided: "
         f"{described(setup.deployment.parallelism)} is estimated, the fastest of the usual "
         "layouts that fit, or the nearest to fitting; state parallelism if another one runs",
         about="parallelism",

@@ -109,3 +109,19 @@ def test_speed_reaches_over_the_settings_that_memory_reaches_over(told):
     assert named["value"] == open_["value"]
     assert named["high"] / named["low"] < open_["high"] / open_["low"]
     assert ("speed_left_open", "training.lora_targets") not in quiet
+
+
+def test_messages_to_experts_on_other_machines_may_hide_or_not(told):
+    """DeepSeek-V3 hid them behind computation, and half of NVIDIA's recipes on Hopper do."""
+    routed = {"model": "deepseek-ai/DeepSeek-V3", "accelerator": "nvidia-h800-sxm-80gb"}
+    far = routed | {"parallelism": {"pipeline": 16, "expert": 64, "data": 128}}
+    run = {"framework": "megatron-lm", "sequence_length": 4096, "gradient_accumulation_steps": 64}
+    said = ("speed_left_open", "training.expert_overlap_ratio")
+    open_, messages = told(far, 2048, **run)
+    hidden, quiet = told(far, 2048, **run, expert_overlap_ratio=1.0)
+    assert said in messages
+    assert said not in quiet
+    assert open_["value"] < hidden["value"] < open_["high"]
+    # Within a machine they are short.
+    near = routed | {"parallelism": {"pipeline": 16, "expert": 8, "data": 128}}
+    assert said not in told(near, 2048, **run)[1]

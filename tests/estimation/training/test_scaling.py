@@ -53,6 +53,20 @@ def test_scales_of_rows_cost_time_and_scales_of_blocks_spare_a_reading(ask):
     assert delayed["parts"]["matrix_products_s"] == current["parts"]["matrix_products_s"]
 
 
+def test_operands_are_scaled_by_blocks_where_hardware_does_unless_told(ask):
+    """Transformer Engine takes MXFP8 on Blackwell if no recipe is named, as Megatron's users do."""
+    for framework, before in (("megatron-lm", "delayed"), ("megatron-bridge", "tensorwise")):
+        for accelerator, recipe in ((B200, "mxfp8"), (H100, before)):
+            bare = ask(accelerator, framework=framework)
+            said = ask(accelerator, framework=framework, fp8_recipe=recipe)
+            assert bare["step_s"] == said["step_s"]
+    # torchtitan's own are of whole tensors on any hardware.
+    bare, said = (
+        ask(B200, framework="torchtitan", **more) for more in ({}, {"fp8_recipe": "tensorwise"})
+    )
+    assert bare["step_s"] == said["step_s"]
+
+
 def test_gradients_of_weights_need_operands_both_ways():
     assert narrowing_ratio(None, transposed=True) == narrowing_ratio("tensorwise", transposed=True)
     # Read twice and written once, in place of twice: 5 bytes of 6.

@@ -148,3 +148,15 @@ def test_ways_to_recompute_are_compared_in_one_layout(packaged_snapshot):
     assert found[1, "none"] == taken
     for stage in {stage for stage, _ in found}:
         assert found[stage, "full"] < found[stage, "none"]
+
+
+def test_experts_are_divided_where_that_is_faster_though_copies_fit(ask):
+    """Copies on 288 GB hold all experts, each of which gets few tokens of its own."""
+    large = {"model": "Qwen/Qwen3-30B-A3B", "accelerator": "nvidia-gb300-288gb"}
+    asked = {"framework": "megatron-bridge", "sequence_length": 4096}
+    copies = ask(large, 8, {"data": 8}, **asked)
+    assert copies["memory"]["fits"]
+    found = ask(large, 8, **asked)
+    assert degrees(found)["expert"] == 8
+    rates = [one["latency"]["tokens_per_s"]["value"] for one in (found, copies)]
+    assert rates[0] > rates[1]
