@@ -93,8 +93,9 @@ _SAMPLED_BYTES = {"vllm": 400.0}
 
 #: What a process of the server takes to tell a token, of which the engine's process knows nothing:
 #: 12,850 tokens/s of a model of 1.2e9 parameters on an A100, 78 us each (pull request 12287 of
-#: vLLM, 2025, before it made some of it cheaper). Others are not known to have such a limit.
-_TOLD_S = {"vllm@v1-0.8": 7e-5, "vllm@v1": 7e-5, "vllm@0.14": 7e-5}
+#: vLLM, 2025, before it made some of it cheaper), in servers whose hosts take a sixth longer than
+#: those that times are of (``host_ratio``). Others are not known to have such a limit.
+_TOLD_S = {"vllm@v1-0.8": 6e-5, "vllm@v1": 6e-5, "vllm@0.14": 6e-5}
 
 #: What a server that shares the engine's process adds to a step: a third of all time with hundreds
 #: of sequences, where what is scheduled takes 29 % (vLLM blog, 5 September 2024, of the releases
