@@ -344,7 +344,8 @@ def product_rates(
         bandwidth = _unpacked_as_read(bandwidth, item, accelerator, calibration.engine)
     if item.weight_bits <= calibration.engine.loaded_bits:
         bandwidth = _read_as_loaded(bandwidth, accelerator, calibration.engine)
-    if not item.experts:
+    if not item.experts and (not narrow or widened_whole(item, calibration.engine)):
+        # Kernels for weights in few bits are the engine's own, whatever library is beside them.
         rate = rate * hardware.blas_ratio
     if not item.experts or is_unrouted(item, calibration.engine):
         return rate, bandwidth
