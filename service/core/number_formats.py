@@ -52,7 +52,8 @@ class NumberFormat:
     ``matrix_precision`` is the precision whose peak applies to its matrix products. ``source`` says
     where the layout is defined. In a cache an element takes ``cache_bits_per_element`` where that
     differs from a weight, and each key or value vector of a head ``vector_scale_bytes`` more.
-    Engines may widen a matrix of a ``widened_whole`` format to 16 bit in one piece;
+    Engines may widen a matrix of a ``widened_whole`` format to 16 bit in one piece, and one of a
+    format ``widened_for_many`` where it has so many rows that kernels of its own take longer;
     ``super_blocks`` have scales of scales, which take more operations to unpack; and kernels of one
     with ``padded_experts`` want them padded; checkpoints in one that ``repeats_table`` store a
     shared embedding table twice. Matrices whose rows blocks of 256 elements do not divide are
@@ -71,6 +72,7 @@ class NumberFormat:
     cache_bits_per_element: float | None = None
     vector_scale_bytes: float = 0.0
     widened_whole: bool = False
+    widened_for_many: bool = False
     padded_experts: bool = False
     repeats_table: bool = False
     super_blocks: bool = False
@@ -185,6 +187,7 @@ def grouped_int4(id_: str, group_size: int, zero_points: bool) -> NumberFormat:
         "AutoAWQ WQLinear packing, 2023; arXiv:2306.00978",
         _ALL_LINEAR,
         widened_whole=id_.startswith("gptq"),
+        widened_for_many=id_ == "awq-int4",
         repeats_table=id_.startswith("awq"),
         row_operations=_VECTOR_OPERATIONS if id_.endswith("gemv") else 0.0,
     )

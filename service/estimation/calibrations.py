@@ -54,6 +54,7 @@ from service.core.performance.release_kernels import (
     head_reads,
     is_weight_only,
     loaded_reads,
+    many_widened_from_rows,
     prompt_layer_kernel_count,
     stepwise_states,
     unrouted_below_bits,
@@ -219,6 +220,7 @@ def _calibration(
     # An engine without figures of its own has the kernels of those whose figures it takes.
     like = kernels_release("speed/engines", release, keys, snapshot)
     figures["widened_from_rows"] = exact(widened_from_rows(like, family, backend))
+    figures["many_widened_from_rows"] = exact(many_widened_from_rows(like, family))
     reads_power, by_sequence = head_reads(like, family)
     figures |= {
         "head_reads_exponent_ratio": exact(reads_power),

@@ -214,6 +214,8 @@ class EngineOverhead:
     widened_from_rows: float = field(default=0.0, metadata=ALIKE)
     """Rows from which matrices of some formats are written out in 16 bits before they are
     multiplied; 0: never."""
+    many_widened_from_rows: float = field(default=0.0, metadata=ALIKE)
+    """The same of formats whose own kernels take longer with many rows alone; 0: never."""
     loaded_bits: float = field(default=0.0, metadata=ALIKE)
     """Width of weights up to which ``cycle_read_bytes`` applies [bit]."""
     loading_lane_count: float = field(default=0.0, metadata=ALIKE)

@@ -40,13 +40,16 @@ class ProductCost(NamedTuple):
     """Products of a kind: by padded row, for reading weights, and by row for what they multiply.
 
     Experts have weights for each copy that is read. ``widened_s`` is what it takes to write all
-    weights in 16 bit, and to read them again: zero where kernels widen them by tiles.
+    weights in 16 bit, and to read them again, from ``widened_from_rows`` on: zero where kernels
+    widen them by tiles. Fewer rows take ``tiled_ratio`` times as long to multiply.
     """
 
     padded_row_s: Number
     weights_s: Number
     row_s: Number
     widened_s: Number = 0.0
+    widened_from_rows: float = 0.0
+    tiled_ratio: Number = 1.0
 
 
 class ProductSize(NamedTuple):
@@ -192,6 +195,7 @@ def alike_together(products: tuple[MatrixProduct, ...]) -> tuple[MatrixProduct, 
             item.expert_elements,
             item.super_blocks,
             item.row_operations,
+            item.widened_for_many,
         )
         before = found.get(alike)
         found[alike] = item if before is None else replace(item, calls=before.calls + item.calls)
@@ -232,25 +236,30 @@ def product_costs(
 ) -> tuple[ProductCost, ...]:
     """What products cost on an accelerator."""
     found: list[ProductCost] = []
-    rates: dict[tuple[str, float, float, bool, float], tuple[Number, Number]] = {}
+    rates: dict[tuple[str, float, float, bool, float, bool], tuple[Number, Number]] = {}
     for item, row_flops, row_bytes, weights_bytes in sizes:
         kind = (
             *(item.matrix_precision, item.weight_bits, item.expert_elements, item.super_blocks),
-            item.row_operations,
+            *(item.row_operations, item.widened_for_many),
         )
         if kind not in rates:
             rates[kind] = product_rates(item, accelerator, calibration)
         flops_per_s, bytes_per_s = rates[kind]
         # A plain zero where nothing is widened, so that nothing need be computed.
         widened_s: Number = 0.0
-        if widened_whole(item, calibration.engine):
+        tiled_ratio: Number = 1.0
+        if from_rows := widened_from(item, calibration.engine):
             widened_s = weights_bytes * (16.0 / item.weight_bits) / bytes_per_s
+            if item.widened_for_many:
+                tiled_ratio = flops_per_s / _widened(flops_per_s, accelerator, calibration)
         found.append(
             ProductCost(
                 row_flops / flops_per_s,
                 weights_bytes / bytes_per_s,
                 row_bytes / bytes_per_s,
                 widened_s,
+                from_rows,
+                tiled_ratio,
             )
         )
     return tuple(found)
@@ -344,7 +353,8 @@ def product_rates(
         bandwidth = _unpacked_as_read(bandwidth, item, accelerator, calibration.engine)
     if item.weight_bits <= calibration.engine.loaded_bits:
         bandwidth = _read_as_loaded(bandwidth, accelerator, calibration.engine)
-    if not item.experts:
+    if not item.experts and (not narrow or widened_whole(item, calibration.engine)):
+        # Kernels for weights in few bits are the engine's own, whatever library is beside them.
         rate = rate * hardware.blas_ratio
     if not item.experts or is_unrouted(item, calibration.engine):
         return rate, bandwidth
@@ -442,12 +452,20 @@ def _slowed(rate: Number, limit: Number) -> Number:
 
 
 def widened_whole(item: MatrixProduct, engine: EngineOverhead) -> bool:
-    """Whether an engine writes a matrix in 16 bit before it multiplies many rows.
+    """Whether an engine writes a matrix in 16 bit before it multiplies many rows."""
+    return widened_from(item, engine) > 0.0
+
+
+def widened_from(item: MatrixProduct, engine: EngineOverhead) -> float:
+    """Rows from which an engine writes a matrix in 16 bit before it multiplies; 0 if never.
 
     Experts have too few rows each.
     """
-    narrow = item.widened_whole and item.weight_bits < 16.0
-    return narrow and not item.experts and engine.widened_from_rows > 0.0
+    if item.experts or item.weight_bits >= 16.0:
+        return 0.0
+    if item.widened_for_many:
+        return engine.many_widened_from_rows
+    return engine.widened_from_rows if item.widened_whole else 0.0
 
 
 def is_unrouted(item: MatrixProduct, engine: EngineOverhead) -> bool:

@@ -99,6 +99,16 @@ WHOLE_DEQUANTISATIONS = (
     ),
 )
 
+#: Releases that write matrices of AWQ in 16 bit before they multiply so many rows or more, which is
+#: faster than kernels of AWQ by three fifths in prompts (issue 2551 of vLLM, January 2024), and who
+#: says so. Experts are left to those.
+MANY_ROWS: Mapping[str, tuple[float, str]] = MappingProxyType(
+    {
+        "autoawq@0.2": (1024.0, "AutoAWQ, awq/modules/linear/gemm.py, 2024: 1,024 rows"),
+        "transformers": (1024.0, "Transformers, AwqConfig, 2024: modules of AutoAWQ"),
+    }
+)
+
 #: Engines whose kernels widen weights of any width for 16-bit activations, and who says so.
 WEIGHT_ONLY: Mapping[str, str] = MappingProxyType(
     {
@@ -320,6 +330,14 @@ def widened_from_rows(release: str, family: str, backend: str | None = None) -> 
         if one.by(release) and family.startswith(one.families) and _drives(one.interface, backend)
     )
     return next(rows, 0.0)
+
+
+def many_widened_from_rows(release: str, family: str) -> float:
+    """Rows from which a release widens whole what kernels of AWQ multiply; zero if never."""
+    if not family.startswith(("nvidia-", "amd-")):
+        return 0.0
+    found = MANY_ROWS.get(release) or MANY_ROWS.get(engine_of_release(release))
+    return 0.0 if found is None else found[0]
 
 
 def is_weight_only(release: str) -> bool:

@@ -91,8 +91,7 @@ class RankSteps:
     issued, beside the work and in place of the ``layers_s`` that the overhead has of graphs.
     Products of experts take ``prompt_product_s`` each in them, and tiles of their own where there
     are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all are issued as
-    those. A token moves ``elementwise_bytes_per_token`` besides; weights are widened whole from
-    ``widened_from_rows`` on. A step with prompts issues ``prompt_launch_count`` kernels, zero where
+    those. A token moves ``elementwise_bytes_per_token`` besides. A step with prompts issues ``prompt_launch_count`` kernels, zero where
     nobody counted them, and starts in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as
     many tokens as there are. Work of ``experts_on_host`` is none of the accelerator's.
     ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not overlap with the
@@ -130,7 +129,6 @@ class RankSteps:
     skips_masked: bool
     rereads_by_sequence: bool
     elementwise_bytes_per_token: float
-    widened_from_rows: float
     prompt_product_s: Number
     whole_expert_tiles: bool
     prompt_launch_count: float
@@ -173,15 +171,17 @@ class RankSteps:
                 continue
             if padded is None or rows is not tokens:
                 always, padded = positive(rows), padded_rows(rows, 1.0, self.tile_rows)
-            for padded_row_s, weights_s, row_s, widened_s in costs:
+            for padded_row_s, weights_s, row_s, widened_s, from_rows, tiled_ratio in costs:
                 read_s = weights_s if always else weights_s * (rows > 0)
+                product_s = padded_row_s * padded
                 if not is_nothing(widened_s):
                     # Read and written in 16 bit first, and read from there by the product.
-                    many: Truth = rows >= self.widened_from_rows
+                    many: Truth = rows >= from_rows
                     memory_s = memory_s + (weights_s + widened_s) * many
                     read_s = read_s + (widened_s - weights_s) * many
                     memory_bytes = memory_bytes + 2.0 * widened_s * many * self.bytes_per_s
-                operators.append((padded_row_s * padded, read_s + row_s * rows))
+                    product_s = product_s * (tiled_ratio - (tiled_ratio - 1.0) * many)
+                operators.append((product_s, read_s + row_s * rows))
             weights_bytes = sizes.weights_bytes if always else sizes.weights_bytes * (rows > 0)
             memory_bytes = memory_bytes + (weights_bytes + sizes.row_bytes * rows)
         # Products of experts that are issued one by one, and those of the host.
@@ -297,7 +297,7 @@ class RankSteps:
         self, expert: ExpertProducts, tokens: Number, read: Number, rows: Number
     ) -> tuple[Number, Number]:
         """Compute and memory time of products of experts, by what is read and multiplied [s]."""
-        padded_row_s, weights_s, row_s, _ = expert.cost
+        padded_row_s, weights_s, row_s, *_ = expert.cost
         if expert.tile_rows:
             padded = whole_tiles(rows, read, expert.tile_rows)
             return padded_row_s * padded, weights_s * read + row_s * rows
@@ -437,7 +437,6 @@ def _rank_steps(
         rereads_by_sequence=engine.head_reads_exponent_ratio > 0.0 and engine.rereads_by_sequence,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
         * engine.result_ratio,
-        widened_from_rows=engine.widened_from_rows,
         prompt_product_s=engine.prompt_product_s if engine.loops_experts else 0.0,
         whole_expert_tiles=engine.whole_expert_tiles,
         prompt_launch_count=_prompt_launch_count(work, engine),

@@ -56,9 +56,10 @@ class MatrixProduct:
     ``experts_per_token``. ``per_sequence`` products run once a sequence (the output head).
     ``weight_bits`` are those of a stored element; ``expert_elements`` is the size of one routed
     expert's matrix on this rank, zero of other products. Matrices of a ``widened_whole`` format may
-    be written in 16 bit before they multiply, those of ``super_blocks`` take many operations to
-    unpack, and those with ``row_operations`` are multiplied row by row on lanes. Experts are those
-    of a ``model_type``. Each is equal to itself alone.
+    be written in 16 bit before they multiply, those of one ``widened_for_many`` before they
+    multiply many rows, those of ``super_blocks`` take many operations to unpack, and those with
+    ``row_operations`` are multiplied row by row on lanes. Experts are those of a ``model_type``.
+    Each is equal to itself alone.
     """
 
     calls: float
@@ -75,6 +76,7 @@ class MatrixProduct:
     weight_bits: float = 16.0
     expert_elements: float = 0.0
     widened_whole: bool = False
+    widened_for_many: bool = False
     super_blocks: bool = False
     tensor_class: TensorClass = TensorClass.OTHER
     model_type: str = ""
@@ -410,6 +412,7 @@ def _product(
         weight_bits=bits,
         expert_elements=rows * columns * 1.0 if experts else 0.0,
         widened_whole=weights.widened_whole,
+        widened_for_many=weights.widened_for_many,
         super_blocks=weights.super_blocks,
         tensor_class=tensor.tensor_class,
         model_type=model_type,
@@ -454,6 +457,7 @@ def _head_product(
         per_sequence=True,
         weight_bits=bits,
         widened_whole=weights.widened_whole,
+        widened_for_many=weights.widened_for_many,
         super_blocks=weights.super_blocks,
         tensor_class=TensorClass.HEAD,
     )

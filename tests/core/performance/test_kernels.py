@@ -33,6 +33,7 @@ from service.core.performance.release_kernels import (
     holds_widened,
     is_weight_only,
     loaded_reads,
+    many_widened_from_rows,
     prompt_layer_kernel_count,
     stepwise_states,
     unrouted_below_bits,
@@ -150,6 +151,20 @@ def test_the_highest_of_some_normal_values(ranks):
 )
 def test_weights_are_widened_whole_where_the_table_says(release, family, backend, rows):
     assert widened_from_rows(release, family, backend) == rows
+
+
+@pytest.mark.parametrize(
+    ("release", "family", "rows"),
+    [
+        ("autoawq@0.2", "nvidia-ada", 1024.0),
+        ("autoawq@before-0.2", "nvidia-ada", 0.0),
+        ("transformers@shared-cache", "nvidia-ampere", 1024.0),
+        ("transformers", "intel-gaudi", 0.0),
+        ("vllm@v1", "nvidia-ada", 0.0),
+    ],
+)
+def test_matrices_of_awq_are_widened_whole_for_long_prompts(release, family, rows):
+    assert many_widened_from_rows(release, family) == rows
 
 
 @pytest.mark.parametrize(

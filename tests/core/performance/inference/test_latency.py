@@ -205,6 +205,22 @@ def test_weights_that_are_widened_whole_move_three_times_for_many_rows():
     assert step(65536.0, 33.0).work_s < step(65536.0, 0.0).work_s
 
 
+def test_kernels_of_awq_multiply_all_but_long_prompts():
+    """Below the limit weights are widened by tiles on their way into products."""
+    chosen = deployment(weights="awq-int4")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+
+    def work_s(rows, from_rows):
+        calibration = with_engine(many_widened_from_rows=from_rows)
+        hardware = replace(calibration.hardware, dequantised_ratio=0.5)
+        calibration = replace(calibration, hardware=hardware)
+        load = StepLoad(rows, 1.0, 0.0, 0.0, 0.0)
+        return step_time(work, load, H100, chosen.parallelism, calibration).work_s
+
+    assert work_s(1023.0, 1024.0) == pytest.approx(work_s(1023.0, 0.0))
+    assert work_s(8192.0, 1024.0) < 0.7 * work_s(8192.0, 0.0)
+
+
 @pytest.mark.parametrize("name", ["gguf-q4_0", "gguf-q4_k_m", "gguf-q3_k_l", "gguf-q2_k"])
 def test_a_step_reads_what_files_store_of_each_tensor(name):
     chosen = deployment(weights=name)
