@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from service.calibration.spread import interval_score
 from service.core.elementwise import FloatArray
-from service.core.interval import Z_90
 
 #: What is left out together, and which levels are then not measured: of hardware, whose kernels
 #: those of a class of engines are as well, and of software.
@@ -26,8 +25,7 @@ LEVELS: Mapping[str, frozenset[str]] = {
 }
 #: Ratios of what stand-ins add to what priors let them that are tried. The least keeps what was
 #: measured somewhere surer than what was not.
-_RATIOS = np.geomspace(0.5, 8.0, 25)
-_ROUNDS = 2
+_RATIOS = np.geomspace(0.5, 8.0, 17)
 #: Fewer groups do not show how far others may lie.
 FEWEST_GROUPS = 4
 #: Ratio that is taken where there are fewer groups: half of the spread that priors allow, beside
@@ -42,7 +40,7 @@ class Strangers:
     ``errors`` are log errors without sign, ``sigmas`` spreads of kernels that are known,
     ``squares`` those of their ratios to it where all levels are measured, and ``added`` what
     levels that are not measured add to these by kind, as priors have it. ``known`` are variances
-    beside it. All have an element for each row.
+    beside it. All have an element for each row; ``groups`` is the number of groups.
     """
 
     errors: FloatArray
@@ -51,6 +49,7 @@ class Strangers:
     added: Mapping[str, FloatArray]
     known: FloatArray
     weights: FloatArray
+    groups: int
 
     def log_sigmas(self, ratios: Mapping[str, float]) -> FloatArray:
         """Standard deviations of the logarithms of the times, by ratios to what priors have."""
@@ -60,31 +59,44 @@ class Strangers:
         found: FloatArray = np.sqrt(self.sigmas**2 * squares + self.known)
         return found
 
-    def inside_ratio(self, ratios: Mapping[str, float]) -> float:
-        """Share of the rows inside their intervals, by their weights [-]."""
-        inside = self.errors <= Z_90 * self.log_sigmas(ratios)
-        return float(self.weights[inside].sum())
+    def likelihood(self, ratios: Mapping[str, float]) -> float:
+        """Logarithm of how likely the errors are by Laplace's distribution, as of sizes."""
+        sigmas = self.log_sigmas(ratios)
+        found = self.weights @ (np.log(sigmas) + np.sqrt(2.0) * self.errors / sigmas)
+        return -self.groups * float(found)
 
 
-def best_ratios(strangers: Mapping[str, Strangers]) -> dict[str, float]:
-    """Ratios to what priors let levels add with which intervals of strangers have the best score.
+def likely_ratios(strangers: Mapping[str, Strangers]) -> dict[str, float]:
+    """Ratios to what priors let levels add, as errors of strangers have them.
+
+    A group's errors have much in common, and so count as one: the few groups that there are leave
+    ratios open within a factor, all of which variances are averaged over.
 
     Parameters
     ----------
     strangers
         Rows by what was left out; kinds of which too few groups were measured are not there.
+
+    References
+    ----------
+    Gelman, Prior distributions for variance parameters in hierarchical models, 2006,
+    https://doi.org/10.1214/06-BA117A (variances of few groups).
     """
-    found = dict.fromkeys(LEVELS, USUAL_RATIO)
-    for _ in range(_ROUNDS):
-        for kind, rows in strangers.items():
-            scores = [
-                interval_score(
-                    rows.errors, rows.log_sigmas({**found, kind: float(ratio)}), rows.weights
-                )
-                for ratio in _RATIOS
-            ]
-            found[kind] = float(_RATIOS[int(np.argmin(scores))])
-    return found
+    tried = [
+        dict(zip(LEVELS, ratios, strict=True))
+        for ratios in product(_RATIOS.tolist(), repeat=len(LEVELS))
+    ]
+    logs = np.array(
+        [sum(rows.likelihood(ratios) for rows in strangers.values()) for ratios in tried]
+    )
+    chances = np.exp(logs - logs.max())
+    chances /= chances.sum()
+    return {
+        kind: float(np.sqrt(chances @ np.array([ratios[kind] for ratios in tried]) ** 2))
+        if kind in strangers
+        else USUAL_RATIO
+        for kind in LEVELS
+    }
 
 
 def weights_by_group(

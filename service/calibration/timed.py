@@ -21,7 +21,7 @@ from service.calibration.stand_ins import (
     LEVELS,
     USUAL_RATIO,
     Strangers,
-    best_ratios,
+    likely_ratios,
     weights_by_group,
 )
 from service.core.elementwise import FloatArray
@@ -255,7 +255,7 @@ class TimedPart(Part):
             ]
             if len({key for key, _, _ in rows}) >= FEWEST_GROUPS:
                 strangers[kind] = self._strangers(rows, prior, sigmas)
-        borne = best_ratios(strangers)
+        borne = likely_ratios(strangers)
         return {
             name: rounded(value * borne[kind])
             for kind, named in prior.items()
@@ -288,6 +288,7 @@ class TimedPart(Part):
                 [row.source for row in own],
                 [row.configuration for row in own],
             ),
+            groups=len({key for key, _, _ in rows}),
         )
 
     def _prior_ratios(self, numbers: Sequence[int]) -> dict[str, dict[str, float]]:

@@ -21,9 +21,7 @@ EXPLANATION = (
     "wider one of stand-ins. Groups of one configuration are not shown, nor are quantities that no "
     "fitted constant decides. `./headroom calibrate --write --transfer` writes the comparison."
 )
-COLUMNS = (
-    *("left out", "quantity", "figures", "median error", "p90 error", "inside", "width", "bias"),
-)
+COLUMNS = tuple("left out|quantity|figures|median error|p90 error|inside|width|bias".split("|"))
 #: Groups of fewer configurations tell of nothing but these.
 _FEWEST = 2
 
