@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 from service.calibration import memory, power, speed, training, training_memory
 from service.calibration.documents import CalibrationEntry, differences, document_text
+from service.calibration.groups import Group
+from service.calibration.kinds import alike
 from service.calibration.left_out import (
     FittedPart,
     digest_of,
@@ -33,6 +35,7 @@ from service.validation.left_out import (
 )
 from service.validation.reading import FileInvalid, read_files
 from service.validation.report.unsaid import said_less
+from service.validation.transferred import TRANSFERRED, TransferredFigure, transferred_text
 
 _FOLDER = "calibration"
 MEASUREMENTS = "measurements"
@@ -63,11 +66,13 @@ class Calibrated:
     """What was fitted: entries by the file that holds them.
 
     ``left_out`` estimates every source by constants without its own rows, which takes as long as
-    the fits; its requests are asked as they are given back.
+    the fits; its requests are asked as they are given back. ``transferred`` does the same for
+    hardware, engines, formats and loads of which nothing else is known, one at a time.
     """
 
     files: Mapping[str, tuple[Iterable[str], list[CalibrationEntry]]]
     left_out: Callable[[_Asked], list[LeftOutFigure]]
+    transferred: Callable[[], list[TransferredFigure]]
 
 
 def calibration(
@@ -76,6 +81,7 @@ def calibration(
     write: bool,
     note: Callable[[str], object],
     only: EngineWorkload | None = None,
+    transfer: bool = False,
 ) -> list[str]:
     """Refit the catalog's efficiencies from the packaged measurements.
 
@@ -90,6 +96,9 @@ def calibration(
     only
         Refit constants of inference or of training alone, power being fitted with inference. The
         others stay as they are, in comparisons too; None refits all.
+    transfer
+        Where something is written, also estimate each kind of hardware, engine, format, model and
+        load without any row of it, which takes as long again.
 
     Returns
     -------
@@ -125,6 +134,9 @@ def calibration(
                 kept = read_left_out(path)[1] if path.exists() else []
                 figures = _beside(kept, figures, documents, only)
             path.write_text(table_text(figures, constants_digest(catalog)), encoding="utf-8")
+    if write and transfer:
+        text = transferred_text(found.transferred(), constants_digest(catalog))
+        (catalog / TRANSFERRED).write_text(text, encoding="utf-8")
     return differing
 
 
@@ -198,17 +210,13 @@ def calibrated(
     """
     files: dict[str, tuple[Iterable[str], list[CalibrationEntry]]] = {}
     parts: list[FittedPart] = []
-    others: list[CalibrationEntry] = []
     if only != "training":
         of_speed = speed.speed_part(speed.measured_speeds(documents, snapshot), snapshot)
         files[_SPEED] = (speed.COMMENT, [*of_speed.entries(), *of_speed.spreads()])
         parts.append(of_speed)
     if only != "inference":
         of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
-        others += training.products_entries(of_training, snapshot)
-        known = {entry.id for entry in others}
-        fitted = [entry for entry in of_training.entries() if entry.id not in known]
-        files[_TRAINING] = (training.COMMENT, [*fitted, *others, *of_training.spreads()])
+        files[_TRAINING] = (training.COMMENT, [*of_training.entries(), *of_training.spreads()])
         parts.append(of_training)
     if only != "training":
         # Power follows from how hard accelerators work, which the constants of speed say.
@@ -216,8 +224,8 @@ def calibrated(
         of_power = _power_part(
             documents,
             _with(snapshot, files),
-            lambda source: with_entries(
-                snapshot, [one for part in parts for one in part.entries_without(source)] + others
+            lambda group: with_entries(
+                snapshot, [one for part in parts for one in part.entries_without(group)]
             ),
         )
         files[_POWER] = (power.COMMENT, [*of_power.entries(), *of_power.spreads()])
@@ -238,12 +246,25 @@ def calibrated(
         )
         parts.append(of_runs)
 
-    def left_out(asked: _Asked) -> list[LeftOutFigure]:
-        chosen = [asked(one) for one in documents if only is None or one.kind == only]
-        quantities = {*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}
-        return left_out_figures(chosen, frozenset(quantities), snapshot, parts, others)
+    chosen = [one for one in documents if only is None or one.kind == only]
+    quantities = frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES})
 
-    return Calibrated(files, left_out)
+    def left_out(asked: _Asked) -> list[LeftOutFigure]:
+        found = left_out_figures(map(asked, chosen), quantities, snapshot, parts)
+        return [figure for _, figures in found for figure in figures]
+
+    def transferred() -> list[TransferredFigure]:
+        found = left_out_figures(chosen, quantities, snapshot, parts, alike(chosen, snapshot))
+        return [
+            TransferredFigure(
+                *(group.kind, group.key),
+                *(one.id, one.quantity, one.value, one.low, one.high),
+            )
+            for group, figures in found
+            for one in figures
+        ]
+
+    return Calibrated(files, left_out, transferred)
 
 
 def _with(
@@ -256,7 +277,7 @@ def _with(
 def _power_part(
     documents: list[MeasurementDocument],
     snapshot: CatalogSnapshot,
-    without: Callable[[str], CatalogSnapshot],
+    without: Callable[[Group], CatalogSnapshot],
 ) -> Part:
     powers = power.measured_powers(documents, snapshot, without)
     return Part(

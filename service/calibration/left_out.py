@@ -1,10 +1,9 @@
-"""Every source estimated by constants that were fitted without it."""
+"""Every source, or another group, estimated by constants that were fitted without it."""
 
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple, fields, replace
 from hashlib import sha256
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from service.calibration.documents import CalibrationEntry, document_of
+from service.calibration.groups import Group, by_source
 from service.catalog.entries.convert import calibration_from_document
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.measurements.computed import computed
@@ -30,8 +30,8 @@ _DIGITS = 6
 class FittedPart(Protocol):
     """A part of the constants, such as those of speed, fitted to rows of many sources."""
 
-    def entries_without(self, source: str) -> list[CalibrationEntry]:
-        """Its entries as they are without the rows of a source, spreads included."""
+    def entries_without(self, group: Group) -> list[CalibrationEntry]:
+        """Its entries as they are without the rows of a group, spreads included."""
 
 
 def left_out_figures(
@@ -39,9 +39,9 @@ def left_out_figures(
     quantities: frozenset[str],
     snapshot: CatalogSnapshot,
     parts: Sequence[FittedPart],
-    others: Sequence[CalibrationEntry] = (),
-) -> list[LeftOutFigure]:
-    """All figures of some quantities, each source estimated without its own rows.
+    groups: Sequence[Group] | None = None,
+) -> list[tuple[Group, list[LeftOutFigure]]]:
+    """All figures of some quantities, each group estimated without its own rows.
 
     Parameters
     ----------
@@ -53,43 +53,40 @@ def left_out_figures(
         The catalog, whose entries of speed and power are replaced.
     parts
         What was fitted.
-    others
-        Entries that follow from what was fitted to all.
+    groups
+        What is left out together: each source if nothing else is asked for. Documents of no group
+        are not estimated.
 
     Returns
     -------
-    list of LeftOutFigure
-        In the order of sources and documents; what cannot be estimated is not there.
+    list of (Group, list of LeftOutFigure)
+        In the order of groups and documents; what cannot be estimated is not there.
     """
-    by_source: dict[str, list[MeasurementDocument]] = defaultdict(list)
-    for document in documents:
-        if quantities.intersection(document.figures) and document.source is not None:
-            by_source[document.source].append(document)
-    sources = sorted(by_source)
+    chosen = [one for one in documents if quantities.intersection(one.figures)]
+    asked = by_source(chosen) if groups is None else groups
     global _work
-    _work = (by_source, quantities, snapshot, parts, others)
+    _work = (chosen, quantities, snapshot, parts)
     with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("fork")) as pool:
-        found = list(pool.map(_of_source, sources))
-    return [figure for figures in found for figure in figures]
+        return list(zip(asked, pool.map(_of_group, asked), strict=True))
 
 
 #: What the processes share, from when they are made.
 _work: tuple[
-    Mapping[str, Sequence[MeasurementDocument]],
+    Sequence[MeasurementDocument],
     frozenset[str],
     CatalogSnapshot,
     Sequence[FittedPart],
-    Sequence[CalibrationEntry],
 ]
 
 
-def _of_source(source: str) -> list[LeftOutFigure]:
-    documents, quantities, snapshot, parts, others = _work
-    entries = [entry for part in parts for entry in part.entries_without(source)]
-    without = with_entries(snapshot, [*entries, *others])
+def _of_group(group: Group) -> list[LeftOutFigure]:
+    documents, quantities, snapshot, parts = _work
+    entries = [entry for part in parts for entry in part.entries_without(group)]
+    without = with_entries(snapshot, entries)
     return [
         figure
-        for document in documents[source]
+        for document in documents
+        if str(document.id) in group.documents
         for figure in _compared(document, quantities, without)
     ]
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from service.calibration.batches import batched
+from service.calibration.groups import Group
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term
 from service.calibration.sizes import STEP, WEIGHTS, SizedPart, fit_sizes, log_sigma_of
 from service.calibration.spread import FEWEST_SOURCES, quantile, weights_by_source
@@ -108,6 +109,7 @@ class MeasuredMemory:
     assumed: bool
     served: Served
     keys: Keys
+    document: MeasurementDocument
 
 
 def measured_memory(
@@ -135,6 +137,7 @@ def measured_memory(
                 assumed=bool(document.assumed),
                 served=view,
                 keys=engine_keys(resolved.serving.release, snapshot.engines),
+                document=document,
             )
             for name in names
             if _is_sound(view, name, document.figures[name])
@@ -259,14 +262,16 @@ def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> Si
 
 
 def _besides(
-    rows: Sequence[MeasuredMemory], class_: str | None, without: str | None
+    rows: Sequence[MeasuredMemory], class_: str | None, without: Group | None
 ) -> Mapping[str, float]:
     """Spreads that are not fitted: of drivers, and of weights where enough of a class told them."""
     found = {"driver_log_sigma": max(map(_driver_log_sigma, TERMS["memory/driver"]))}
     told = [
         row
         for row in rows
-        if row.quantity == "weights_bytes" and row.keys["class"] == class_ and row.source != without
+        if row.quantity == "weights_bytes"
+        and row.keys["class"] == class_
+        and (without is None or not without.holds(row))
     ]
     if len({row.source for row in told}) >= FEWEST_SOURCES:
         found[WEIGHTS] = _weights_log_sigma(told)

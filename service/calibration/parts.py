@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
+from service.calibration.groups import Group, by_source
 from service.calibration.hierarchy import Fitted, Keys, Predict, Term, refit
 from service.calibration.left_out import with_entries
 from service.calibration.levels import LEAST_INFORMED_RATIO, level_entries, main_source, rows_of
@@ -25,6 +26,10 @@ from service.calibration.spread import (
 )
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.levels import held, unmeasured
+
+#: A log error by constants that were fitted without the row, and the parts and kinds of the levels
+#: that were not measured without it.
+Unseen: TypeAlias = tuple[float, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True)
@@ -47,25 +52,24 @@ class Part:
     least_informed_ratio: float = LEAST_INFORMED_RATIO
     passes: int = 1
     unseen_predict: Predict | None = None
-    _known: dict[str, Fitted] = field(default_factory=dict)
+    _known: dict[Group, Fitted] = field(default_factory=dict)
 
     def entries(self) -> list[CalibrationEntry]:
         """Entries of all levels."""
         return self._entries(self.fitted)
 
-    def entries_without(self, source: str) -> list[CalibrationEntry]:
-        """The same without the rows of a source, and the spreads that others show."""
-        return [*self._entries(self.without(source)), *self.spreads(source)]
+    def entries_without(self, group: Group) -> list[CalibrationEntry]:
+        """The same without the rows of a group, and the spreads that others show."""
+        return [*self._entries(self.without(group)), *self.spreads(group)]
 
-    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+    def spreads(self, without: Group | None = None) -> list[CalibrationEntry]:
         """How far estimates are off for sources that were left out, by what they tell of.
 
-        The errors of one source may stay out of it.
+        The errors of one group may stay out of it.
         """
         by_id: dict[str, tuple[Keys, list[int]]] = {}
-        for number, row in enumerate(self.rows):
-            if row.source == without:
-                continue
+        for number in self.beside(without):
+            row = self.rows[number]
             spread = self.spread_of(row)
             by_id.setdefault(spread, ({"part": spread}, []))[1].append(number)
             for kind in self.spread_levels[spread]:
@@ -110,13 +114,25 @@ class Part:
             self.least_informed_ratio,
         )
 
-    def without(self, source: str) -> Fitted:
-        """The terms fitted to the rows of all other sources."""
-        if source not in self._known:
-            kept = [at for at, row in enumerate(self.rows) if row.source != source]
+    def beside(self, group: Group | None) -> list[int]:
+        """Numbers of the rows that are in no group that is left out: of all, if none is."""
+        return [at for at, row in enumerate(self.rows) if group is None or not group.holds(row)]
+
+    def without(self, group: Group) -> Fitted:
+        """The terms fitted to the rows of all others than a group's."""
+        if group not in self._known:
+            kept = self.beside(group)
             whole = len(kept) == len(self.rows)
-            self._known[source] = self.fitted if whole else refit(self.fitted, kept, self.passes)
-        return self._known[source]
+            self._known[group] = self.fitted if whole else refit(self.fitted, kept, self.passes)
+        return self._known[group]
+
+    def without_own(self, row: Row) -> Fitted:
+        """The terms fitted to the rows of all other sources than a row's."""
+        return self.without(self._sources[row.source])
+
+    @cached_property
+    def _sources(self) -> Mapping[str, Group]:
+        return {group.key: group for group in by_source(row.document for row in self.rows)}
 
     @cached_property
     def left_out(self) -> list[LeftOut]:
@@ -133,24 +149,29 @@ class Part:
         ]
 
     @cached_property
-    def errors(self) -> list[tuple[float, tuple[tuple[str, str], ...]]]:
+    def errors(self) -> list[Unseen]:
         """Log errors of all rows, each by constants that were fitted without its source.
 
         With each come the parts and kinds of levels that were not measured without it.
         """
-        found: dict[int, tuple[float, tuple[tuple[str, str], ...]]] = {}
+        found: dict[int, Unseen] = {}
+        for group in self._sources.values():
+            found |= self.unseen(group)
+        return [found[number] for number in range(len(self.rows))]
+
+    def unseen(self, group: Group) -> dict[int, Unseen]:
+        """The same of the rows of a group, by constants that were fitted without it."""
         problem = self.fitted.problem
         if self.unseen_predict is not None:
             problem = replace(problem, predict=self.unseen_predict)
-        for source in sorted({row.source for row in self.rows}):
-            fitted = self.without(source)
-            numbers = [at for at, row in enumerate(self.rows) if row.source == source]
-            errors, _ = problem.linearised(fitted.deviations, numbers)
-            without = with_entries(self.snapshot, self._entries(fitted))
-            for number, error in zip(numbers, errors, strict=True):
-                missing = tuple(self._missing(self.rows[number].keys, without))
-                found[number] = float(error), missing
-        return [found[number] for number in range(len(self.rows))]
+        fitted = self.without(group)
+        numbers = [at for at, row in enumerate(self.rows) if group.holds(row)]
+        errors, _ = problem.linearised(fitted.deviations, numbers)
+        without = with_entries(self.snapshot, self._entries(fitted))
+        return {
+            number: (float(error), tuple(self._missing(self.rows[number].keys, without)))
+            for number, error in zip(numbers, errors, strict=True)
+        }
 
     def _missing(self, keys: Keys, snapshot: CatalogSnapshot) -> Iterator[tuple[str, str]]:
         for part, terms in self.terms.items():

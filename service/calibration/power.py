@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from service.calibration.groups import Group, by_source
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
@@ -92,7 +93,7 @@ class MeasuredPower:
 def measured_powers(
     documents: Iterable[MeasurementDocument],
     snapshot: CatalogSnapshot,
-    without: Callable[[str], CatalogSnapshot],
+    without: Callable[[Group], CatalogSnapshot],
 ) -> list[MeasuredPower]:
     """Power of every run whose power was measured, or energy and rate.
 
@@ -103,9 +104,11 @@ def measured_powers(
     snapshot
         The catalog, with the constants of speed that say how hard accelerators work.
     without
-        The same with constants that were fitted without a source.
+        The same with constants that were fitted without a group, which is a source.
     """
     found = []
+    documents = list(documents)
+    sources = {group.key: group for group in by_source(documents)}
     unseen_by = cache(without)
     for document in documents:
         if document.kind == "impacts" or document.confidence == "low":
@@ -115,7 +118,7 @@ def measured_powers(
         try:
             of_run = _trained if document.kind == "training" else _served
             model, accelerator, power, output_tokens = of_run(document, snapshot)
-            _, _, unseen, _ = of_run(document, unseen_by(str(document.source)))
+            _, _, unseen, _ = of_run(document, unseen_by(sources[str(document.source)]))
         except Rejected:
             continue
         if power is None or unseen is None:

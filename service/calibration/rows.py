@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Protocol
 
 from service.calibration.hierarchy import Keys
+from service.estimation.measurements.documents import MeasurementDocument
 
 
 class Row(Protocol):
     """A measured figure that terms are fitted to."""
+
+    @property
+    def document(self) -> MeasurementDocument:
+        """Where it stands."""
 
     @property
     def source(self) -> str:

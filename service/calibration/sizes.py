@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
+from service.calibration.groups import Group
 from service.calibration.hierarchy import Fitted, Keys, Predict, Term, fit, shared_weights
 from service.calibration.levels import main_source, rows_of
 from service.calibration.parts import Part
@@ -23,6 +24,7 @@ from service.calibration.spread import (
 )
 from service.core.elementwise import FloatArray
 from service.core.interval import Z_90, Interval
+from service.estimation.measurements.documents import MeasurementDocument
 
 #: How far weights are off, by the figures of those who told what they take.
 WEIGHTS = "weights_log_sigma"
@@ -47,6 +49,10 @@ _ASSUMED_WEIGHT = 0.5
 
 class SizedRow(Protocol):
     """A measured size, and whose property its levels are."""
+
+    @property
+    def document(self) -> MeasurementDocument:
+        """Where it stands."""
 
     @property
     def quantity(self) -> str:
@@ -108,7 +114,7 @@ class SizedPart(Part):
 
     rows: Sequence[SizedRow]
     shares_of: Callable[[Any, Mapping[str, float]], tuple[float, ...]]
-    besides: Callable[[str | None, str | None], Mapping[str, float]]
+    besides: Callable[[str | None, Group | None], Mapping[str, float]]
     of_overheads: Mapping[str, tuple[Term, ...]]
     covered_share: float = COVERED_SHARE
 
@@ -117,13 +123,13 @@ class SizedPart(Part):
         """Shares of all rows, by the constants of all."""
         return np.array([self.shares_of(row, self.fitted.values(row.keys)) for row in self.rows])
 
-    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+    def spreads(self, without: Group | None = None) -> list[CalibrationEntry]:
         """How far sizes and overheads are off for sources that were left out, by engine class.
 
         Classes have few sources, so that those of others count a little. The errors of one source
         may stay out of it.
         """
-        every = [at for at, row in enumerate(self.rows) if row.source != without]
+        every = self.beside(without)
         errors, shares = np.abs([error for error, _ in self.errors]), self.shares
         ((part, _),) = self.spread_levels.items()
         besides = self.besides(None, without)

@@ -11,14 +11,24 @@ from typing import Any, Protocol
 import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
+from service.calibration.groups import Group
 from service.calibration.hierarchy import Keys
 from service.calibration.levels import main_source, rows_of
-from service.calibration.parts import Part
+from service.calibration.parts import Part, Unseen
 from service.calibration.spread import best_log_sigma, divided, quantile
+from service.calibration.stand_ins import (
+    FEWEST_GROUPS,
+    LEVELS,
+    USUAL_RATIO,
+    Strangers,
+    likely_ratios,
+    weights_by_group,
+)
 from service.core.elementwise import FloatArray
 from service.core.interval import Z_90, exact
 from service.core.performance.spread import MECHANISMS, TimeShares
 from service.estimation.levels import unmeasured_ratio, widening
+from service.estimation.measurements.documents import MeasurementDocument
 
 #: Standard deviations over those of kernels of measured engines and hardware: of waiting for hosts
 #: and messages, and of memory outside the accelerator, whose links nobody measured. Errors of
@@ -73,6 +83,10 @@ class TimedRow(Protocol):
     """A measured time or rate; rows of one ``configuration`` share a vote."""
 
     @property
+    def document(self) -> MeasurementDocument:
+        """Where it stands."""
+
+    @property
     def source(self) -> str:
         """Catalog id of the source."""
 
@@ -96,32 +110,36 @@ class TimedPart(Part):
     ``spent_of`` tells what the time of a row is spent on, by constants; ``widening_id`` is the
     entry that says by what times are less well known, which may be that of a spread itself;
     ``routed_widenings`` are those of models with routed experts beside what holds for all.
-    Of what priors let levels deviate that were not measured, errors bear out
-    ``unmeasured_ratio``, over the spread of times [-].
+    Of what priors let levels deviate that were not measured, intervals have what errors of
+    families and engines bear out that are left out whole.
     """
 
     rows: Sequence[TimedRow]
     spent_of: Callable[[Any, Mapping[str, float]], Spent]
     widening_id: str
-    unmeasured_ratio: float
     routed_widenings: Mapping[str, float]
+
+    @cached_property
+    def _widenings(self) -> Mapping[str, float]:
+        """Standard deviations over those of what is known that are not fitted."""
+        return {**WIDENINGS, **self.routed_widenings}
 
     @cached_property
     def spent(self) -> list[Spent]:
         """What all times are spent on, each by constants that were fitted without its source."""
-        return [self.spent_of(row, self.without(row.source).values(row.keys)) for row in self.rows]
+        return [self.spent_of(row, self.without_own(row).values(row.keys)) for row in self.rows]
 
-    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+    def spreads(self, without: Group | None = None) -> list[CalibrationEntry]:
         """How far times are off for sources that were left out, by what they are spent on.
 
         The spread of each quantity is that of kernels that are known, with which intervals have
         the best score; the errors of one source may stay out of it.
         """
-        every = [at for at, row in enumerate(self.rows) if row.source != without]
-        wider = {**WIDENINGS, **self.routed_widenings} | self._unmeasured_ratios(every)
+        every = self.beside(without)
         by_id: dict[str, list[int]] = {self.widening_id: []}
         for at in every:
             by_id.setdefault(self.spread_of(self.rows[at]), []).append(at)
+        wider = dict(self._widenings) | self._borne_out(self._prior_ratios(every), every, by_id)
         return [
             self._spread(id_, numbers, wider, wider if id_ == self.widening_id else {})
             for id_, numbers in sorted(by_id.items())
@@ -143,7 +161,7 @@ class TimedPart(Part):
             errors = np.abs([self.errors[at][0] for at in numbers])
             weights, ratios = self._weights(numbers), self._ratios(numbers, wider)
             known = np.array([self.spent[at].known_variance for at in numbers])
-            sigma = best_log_sigma(errors, ratios, known, weights)
+            sigma = self._log_sigma(numbers, wider)
             inside = errors <= Z_90 * ratios * np.sqrt(sigma**2 + known)
             left_out = [self.left_out[at] for at in numbers]
             figures = divided(left_out, sigma**2) | dict(figures)
@@ -177,22 +195,111 @@ class TimedPart(Part):
             ]
         )
 
+    def _log_sigma(self, numbers: Sequence[int], wider: Mapping[str, float]) -> float:
+        """The spread of kernels that are known with which intervals of rows have the best score."""
+        errors = np.abs([self.errors[at][0] for at in numbers])
+        known = np.array([self.spent[at].known_variance for at in numbers])
+        ratios = self._ratios(numbers, wider)
+        return best_log_sigma(errors, ratios, known, self._weights(numbers))
+
     def _ratios(self, numbers: Sequence[int], wider: Mapping[str, float]) -> FloatArray:
         """How much wider than that of kernels that are known the spread of each row is."""
+        missing = [self.errors[at][1] for at in numbers]
+        found: FloatArray = np.sqrt(self._squares(numbers, missing, wider))
+        return found
+
+    def _squares(
+        self,
+        numbers: Sequence[int],
+        missing: Sequence[Sequence[tuple[str, str]]],
+        wider: Mapping[str, float],
+    ) -> FloatArray:
+        """Squares of these ratios where some levels of each row were not measured."""
         figures = {name: exact(value) for name, value in wider.items()}
         return np.array(
             [
-                float(
-                    widening(figures, self.errors[at][1]).ratio(
-                        self.spent[at].shares, self.spent[at].routed
-                    )
-                )
-                for at in numbers
+                float(widening(figures, levels).ratio(self.spent[at].shares, self.spent[at].routed))
+                ** 2
+                for at, levels in zip(numbers, missing, strict=True)
             ]
         )
 
-    def _unmeasured_ratios(self, numbers: Sequence[int]) -> dict[str, float]:
-        """What levels add to the spread of mechanisms where they were not measured.
+    @cached_property
+    def _left_whole(self) -> Mapping[str, Mapping[str, Mapping[int, Unseen]]]:
+        """Rows of every family and engine by constants without any of its rows, by kind and key."""
+        found: dict[str, dict[str, Mapping[int, Unseen]]] = {}
+        for kind in LEVELS:
+            keys = sorted({row.keys[kind] for row in self.rows})
+            for key in keys:
+                rows = [row.document for row in self.rows if row.keys[kind] == key]
+                found.setdefault(kind, {})[key] = self.unseen(Group.of(kind, key, rows))
+        return found
+
+    def _borne_out(
+        self,
+        prior: Mapping[str, Mapping[str, float]],
+        numbers: Sequence[int],
+        by_spread: Mapping[str, Sequence[int]],
+    ) -> dict[str, float]:
+        """What levels add, as much of it as families and engines bear out that are left out."""
+        usual = {
+            name: USUAL_RATIO * each for named in prior.values() for name, each in named.items()
+        }
+        sigmas = np.zeros(len(self.rows))
+        for chosen in by_spread.values():
+            if chosen:
+                sigmas[list(chosen)] = self._log_sigma(chosen, {**self._widenings, **usual})
+        chosen_of = set(numbers)
+        strangers = {}
+        for kind, groups in self._left_whole.items():
+            rows = [
+                (key, number, unseen)
+                for key, group in groups.items()
+                for number, unseen in group.items()
+                if number in chosen_of
+            ]
+            if len({key for key, _, _ in rows}) >= FEWEST_GROUPS:
+                strangers[kind] = self._strangers(rows, prior, sigmas)
+        borne = likely_ratios(strangers)
+        return {
+            name: rounded(value * borne[kind])
+            for kind, named in prior.items()
+            for name, value in named.items()
+        }
+
+    def _strangers(
+        self,
+        rows: Sequence[tuple[str, int, Unseen]],
+        prior: Mapping[str, Mapping[str, float]],
+        sigmas: FloatArray,
+    ) -> Strangers:
+        """Rows that were left out with their group, and what their spreads are made of."""
+        numbers = [number for _, number, _ in rows]
+        own = [self.rows[number] for number in numbers]
+        missing = [levels for _, _, (_, levels) in rows]
+        squares = self._squares(numbers, missing, WIDENINGS)
+        added = {
+            kind: self._squares(numbers, missing, WIDENINGS | named) - squares
+            for kind, named in prior.items()
+        }
+        return Strangers(
+            errors=np.abs([error for _, _, (error, _) in rows]),
+            sigmas=sigmas[numbers],
+            squares=squares,
+            added=added,
+            known=np.array([self.spent[number].known_variance for number in numbers]),
+            weights=weights_by_group(
+                [key for key, _, _ in rows],
+                [row.source for row in own],
+                [row.configuration for row in own],
+            ),
+            groups=len({key for key, _, _ in rows}),
+        )
+
+    def _prior_ratios(self, numbers: Sequence[int]) -> dict[str, dict[str, float]]:
+        """What priors let levels add to the spread of mechanisms where they were not measured.
+
+        By what is left out where a level is not measured: hardware or software.
 
         Priors say how far constants may lie from those of a wider level, and slopes how estimates
         follow: over the mechanism's share of the time, that is much the same for all rows.
@@ -200,7 +307,7 @@ class TimedPart(Part):
         position = {term.name: at for at, term in enumerate(self.fitted.problem.terms)}
         slopes, weights = self.fitted.slopes[list(numbers)], self._weights(numbers)
         shares = np.array([self.spent[at].shares for at in numbers])
-        found = {}
+        found: dict[str, dict[str, float]] = {kind: {} for kind in LEVELS}
         for part, terms in self.terms.items():
             for depth, level in enumerate(terms[0].levels):
                 for at, mechanism in enumerate(MECHANISMS):
@@ -212,8 +319,8 @@ class TimedPart(Part):
                     whole = float(weights @ shares[:, at] ** 2)
                     if np.ndim(variance) and whole > 0.0:
                         name = unmeasured_ratio(part, level.kind, mechanism)
-                        ratio = float(np.sqrt(weights @ variance / whole))
-                        found[name] = rounded(ratio * self.unmeasured_ratio)
+                        kind = next(one for one, levels in LEVELS.items() if level.kind in levels)
+                        found[kind][name] = float(np.sqrt(weights @ variance / whole))
         return found
 
 

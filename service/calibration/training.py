@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log, sqrt
 from statistics import fmean
@@ -11,7 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
-from service.calibration.hierarchy import Keys, Level, Predict, Term, fit, shared_weights
+from service.calibration.groups import Group
+from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
 from service.calibration.speed_terms import FLOPS_PER_JOULE, UNLIMITED
 from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
@@ -53,9 +54,6 @@ COMMENT = (
     "errors for sources that no constant was fitted to, and by what times are less well known.",
 )
 
-#: Of what priors let levels deviate that were not measured, errors bear out a third, beside a
-#: spread of times of 0.2.
-_UNMEASURED_RATIO = 0.35 / 0.2
 #: By how much less well steps of models with routed experts are known, whatever they are spent on:
 #: all experts are read, and what differs are the kernels that frameworks multiply them by.
 ROUTED_WIDENINGS = {"experts_spread_ratio": 1.5}
@@ -311,14 +309,27 @@ class TrainingPart(TimedPart):
 
     rows: Sequence[MeasuredRun]
 
-    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+    def _entries(self, fitted: Fitted) -> list[CalibrationEntry]:
+        """Entries of all levels, those of families of which the best product alone is known last.
+
+        Where something else is usual of such a family, what its best product tells says more.
+        """
+        families = {self.rows[number].keys["family"] for number in fitted.rows}
+        products = products_entries(fitted, families, self.snapshot)
+        known = {entry.id for entry in products}
+        return [
+            *(entry for entry in super()._entries(fitted) if entry.id not in known),
+            *products,
+        ]
+
+    def spreads(self, without: Group | None = None) -> list[CalibrationEntry]:
         """The spread, with what it adds to say nothing of the framework."""
         apart = {UNSTATED_FRAMEWORK: rounded(self._frameworks_apart(without))}
         return [
             replace(entry, figures={**entry.figures, **apart}) for entry in super().spreads(without)
         ]
 
-    def _frameworks_apart(self, without: str | None) -> float:
+    def _frameworks_apart(self, without: Group | None) -> float:
         """Root mean square of what steps of frameworks differ from those of any framework [-].
 
         Logarithms of times by constants of the framework over those that hold for all, averaged
@@ -327,7 +338,7 @@ class TrainingPart(TimedPart):
         shifts: dict[str, list[float]] = {}
         for row in self.rows:
             framework = engine_of_release(row.trained.speed.setup.settings.release)
-            if row.source == without or framework == FALLBACK_ENGINE:
+            if framework == FALLBACK_ENGINE or (without is not None and without.holds(row)):
                 continue
             accelerator = row.trained.speed.setup.deployment.accelerator
             unstated = speed_keys(
@@ -361,7 +372,6 @@ def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Tra
         spread_levels={TRAINING_SPREAD: ()},
         spent_of=_spent,
         widening_id=TRAINING_SPREAD,
-        unmeasured_ratio=_UNMEASURED_RATIO,
         routed_widenings=ROUTED_WIDENINGS,
         # Large runs say little of what a framework adds to a step, which changes them little, too:
         # a framework with rows counts as measured.
@@ -370,19 +380,20 @@ def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Tra
     )
 
 
-def products_entries(part: TimedPart, snapshot: CatalogSnapshot) -> list[CalibrationEntry]:
+def products_entries(
+    fitted: Fitted, measured: Container[str], snapshot: CatalogSnapshot
+) -> list[CalibrationEntry]:
     """Entries of families that training was not measured on, but the best product was.
 
     Products in training are taken to reach as much of that as they do elsewhere.
     """
-    measured = {row.keys["family"] for row in part.rows}
     year = int(snapshot.sources[_BEST_PRODUCT_SOURCE].document["year"])
     found = []
     for family, best in sorted(_BEST_PRODUCT_RATIO.items()):
         if family in measured:
             continue
         keys = hardware_keys(family)
-        values = part.fitted.values(keys)
+        values = fitted.values(keys)
         slower = best / _USUAL_BEST_PRODUCT_RATIO
         products = {name: min(values[name] * slower, _MOST_PRODUCT_RATIO) for name in _PRODUCTS}
         if family in FLOPS_PER_JOULE:

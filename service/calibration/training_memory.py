@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
+from service.calibration.groups import Group
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term
 from service.calibration.sizes import (
     STEP,
@@ -95,6 +96,7 @@ class MeasuredTrainingMemory:
     assumed: bool
     trained: Trained
     keys: Keys
+    document: MeasurementDocument
 
 
 def measured_training_memory(
@@ -121,6 +123,7 @@ def measured_training_memory(
                 assumed=bool(document.assumed),
                 trained=view,
                 keys=engine_keys(resolved.setup.settings.release, snapshot.engines, "training"),
+                document=document,
             )
             for name in names
             if _is_sound(view, name, document.figures[name])
@@ -182,13 +185,13 @@ class TrainingMemoryPart(SizedPart):
 
     rows: Sequence[MeasuredTrainingMemory]
 
-    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+    def spreads(self, without: Group | None = None) -> list[CalibrationEntry]:
         """The spreads, with what it adds to that of all to say nothing of the framework."""
         first, *others = super().spreads(without)
         apart = {UNSTATED_FRAMEWORK: rounded(self._frameworks_apart(without))}
         return [replace(first, figures={**first.figures, **apart}), *others]
 
-    def _frameworks_apart(self, without: str | None) -> float:
+    def _frameworks_apart(self, without: Group | None) -> float:
         """Root mean square of what sizes of frameworks differ from those of any framework [-].
 
         Logarithms of sizes by the framework over those of the same recipe by none, averaged over
@@ -200,7 +203,7 @@ class TrainingMemoryPart(SizedPart):
         for row in self.rows:
             memory = row.trained.memory
             framework = engine_of_release(memory.settings.release)
-            if row.source == without or framework == FALLBACK_ENGINE:
+            if framework == FALLBACK_ENGINE or (without is not None and without.holds(row)):
                 continue
             unstated = replace(
                 memory,

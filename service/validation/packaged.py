@@ -19,6 +19,7 @@ from service.validation.left_out import (
 from service.validation.reading import Line, read_files
 from service.validation.report.peers import ANSWERS, Peer, read_peers
 from service.validation.report.remarks import Remark, read_remarks
+from service.validation.transferred import TRANSFERRED, TransferredFigure, read_transferred
 
 MEASUREMENTS = "measurements"
 
@@ -29,7 +30,8 @@ class Packaged:
 
     ``left_out`` are comparisons by constants fitted without the source, None where nobody wrote
     them yet, and ``less_left_out`` the same of requests that say less; ``former`` are those of a
-    former engine.
+    former engine, and ``transferred`` are estimates by constants fitted without any row of the
+    same hardware, software, format, kind of model or load, empty where nobody wrote them.
     """
 
     snapshot: CatalogSnapshot
@@ -38,6 +40,7 @@ class Packaged:
     left_out: tuple[LeftOutFigure, ...] | None
     less_left_out: tuple[LeftOutFigure, ...] | None = None
     former: tuple[FormerFigure, ...] = ()
+    transferred: tuple[TransferredFigure, ...] = ()
 
 
 def read_packaged(catalog: Path) -> Packaged:
@@ -51,6 +54,7 @@ def read_packaged(catalog: Path) -> Packaged:
         If the left-out comparisons are.
     """
     folder, former = catalog / MEASUREMENTS, catalog / FORMER
+    transferred = catalog / TRANSFERRED
     return Packaged(
         snapshot=snapshot_from_documents(packaged_documents(catalog), 0, checked=True),
         remarks=read_remarks(folder / "remarks.yaml"),
@@ -58,6 +62,7 @@ def read_packaged(catalog: Path) -> Packaged:
         left_out=_left_out(catalog / PATH),
         less_left_out=_left_out(catalog / LESS),
         former=tuple(read_former(former)) if former.exists() else (),
+        transferred=tuple(read_transferred(transferred)) if transferred.exists() else (),
     )
 
 

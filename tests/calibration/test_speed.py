@@ -9,6 +9,7 @@ import pytest
 
 from service.calibration import power, speed, training
 from service.calibration.documents import document_text
+from service.calibration.groups import Group, by_source
 from service.calibration.hierarchy import Fitted
 from service.calibration.left_out import (
     left_out_figures,
@@ -74,6 +75,10 @@ def rows(packaged_snapshot: CatalogSnapshot) -> list[speed.MeasuredSpeed]:
         )
         for row, log in zip(found, logs, strict=True)
     ]
+
+
+def _of(rows: list[speed.MeasuredSpeed], source: str) -> Group:
+    return next(one for one in by_source(row.document for row in rows) if one.key == source)
 
 
 @pytest.fixture(scope="module")
@@ -159,11 +164,13 @@ def test_every_source_is_estimated_without_its_own_rows(
     tmp_path,
 ) -> None:
     source = "vllm-arg-utils"
-    notes = " ".join(entry.note for entry in part.entries_without(source))
+    notes = " ".join(entry.note for entry in part.entries_without(_of(rows, source)))
     assert source not in notes
     assert "sglang-pull-5893" in notes
     documents = [row.document for row in rows]
-    found = left_out_figures(documents, frozenset({"tpot_s"}), packaged_snapshot, [part])
+    quantities = frozenset({"tpot_s"})
+    by_group = left_out_figures(documents, quantities, packaged_snapshot, [part])
+    found = [figure for _, figures in by_group for figure in figures]
     assert [figure.source for figure in found] == sorted(row.source for row in rows)
     assert all(figure.low < figure.value < figure.high for figure in found)
     inside = sum(figure.low <= figure.measured <= figure.high for figure in found)
@@ -187,11 +194,14 @@ def test_spreads_go_by_what_times_are_spent_on(part: TimedPart) -> None:
     assert all(value > 0.0 for figures in spreads.values() for value in [max(figures.values())])
 
 
-def test_a_source_has_no_part_in_the_spread_that_it_is_judged_by(part: TimedPart) -> None:
+def test_a_source_has_no_part_in_the_spread_that_it_is_judged_by(
+    part: TimedPart, rows: list[speed.MeasuredSpeed]
+) -> None:
     for source in _SOURCES:
-        for entry in part.spreads(source):
+        group = _of(rows, source)
+        for entry in part.spreads(group):
             assert source not in entry.note
-        without = {entry.id: entry for entry in part.entries_without(source)}
+        without = {entry.id: entry for entry in part.entries_without(group)}
         assert source not in without["speed/spread/decode"].note
 
 
@@ -269,8 +279,8 @@ def test_power_comes_from_watts_or_from_energy_and_rate(
     slower = replace(packaged_snapshot, calibrations={**packaged_snapshot.calibrations, **slow})
     asked: list[str] = []
 
-    def without(source: str) -> CatalogSnapshot:
-        asked.append(source)
+    def without(group: Group) -> CatalogSnapshot:
+        asked.append(group.key)
         return slower
 
     found = power.measured_powers(documents, packaged_snapshot, without)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.calibration.groups import by_source
 from service.calibration.speed_terms import TERMS as SPEED_TERMS
 from service.calibration.training import (
     ALL_TERMS,
@@ -103,7 +104,8 @@ def test_a_source_is_estimated_without_its_own_rows(runs, packaged_snapshot):
         *of_source(runs, "torchtune-readme"),
     ]
     part = training_part(chosen, packaged_snapshot)
-    ids = {entry.id for entry in part.entries_without("torchtune-readme")}
+    (own,) = by_source(row.document for row in chosen if row.source == "torchtune-readme")
+    ids = {entry.id for entry in part.entries_without(own)}
     assert "training-speed/frameworks/torchtune" not in ids
     assert "training-speed/frameworks/torchtitan" in ids
     (spread,) = part.spreads()
@@ -154,7 +156,7 @@ def test_doubtful_and_strange_runs_are_not_fitted_to(documents, packaged_snapsho
 
 def test_hardware_whose_best_product_alone_is_known_reaches_as_much_of_it(runs, packaged_snapshot):
     part = training_part(of_source(runs, "ibm-fms-fsdp"), packaged_snapshot)
-    entries = {entry.id: entry for entry in products_entries(part, packaged_snapshot)}
+    entries = {entry.id: entry for entry in products_entries(part.fitted, (), packaged_snapshot)}
     slower = entries["training-speed/hardware/amd-cdna3"].figures["matrix_16bit_ratio"]
     faster = entries["training-speed/hardware/intel-gaudi"].figures["matrix_16bit_ratio"]
     assert slower < part.fitted.values({})["matrix_16bit_ratio"] < faster

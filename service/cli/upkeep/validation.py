@@ -66,13 +66,24 @@ def calibrate(
         Literal["inference", "training"] | None,
         typer.Option(help="Refit constants of one of them alone; power belongs to inference."),
     ] = None,
+    transfer: Annotated[
+        bool,
+        typer.Option(
+            "--transfer",
+            help="With --write, estimate hardware, engines, formats and loads without their rows.",
+        ),
+    ] = False,
 ) -> None:
     """Refit efficiencies to the packaged measurements; fails if the catalog says otherwise."""
     from service.calibration.command import CalibrationRefused, calibration
 
     try:
         differing = calibration(
-            Settings().catalog_directory, write=write, note=notices.print, only=only
+            Settings().catalog_directory,
+            write=write,
+            note=notices.print,
+            only=only,
+            transfer=transfer,
         )
     except CalibrationRefused as refused:
         print(refused, file=sys.stderr)

@@ -91,9 +91,10 @@ class RankSteps:
     issued, beside the work and in place of the ``layers_s`` that the overhead has of graphs.
     Products of experts take ``prompt_product_s`` each in them, and tiles of their own where there
     are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all are issued as
-    those. A token moves ``elementwise_bytes_per_token`` besides. A step with prompts issues ``prompt_launch_count`` kernels, zero where
-    nobody counted them, and starts in ``prompts_s``. Decoding attends to ``bucket_ratio`` times as
-    many tokens as there are. Work of ``experts_on_host`` is none of the accelerator's.
+    those. A token moves ``elementwise_bytes_per_token`` besides. A step with prompts issues
+    ``prompt_launch_count`` kernels, zero where nobody counted them, and starts in ``prompts_s``.
+    Decoding attends to ``bucket_ratio`` times as many tokens as there are. Work of
+    ``experts_on_host`` is none of the accelerator's.
     ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not overlap with the
     longer. Attention ``skips_masked`` pairs, or computes them. A graph saves ``replaying_s`` of
     steps with one token. Where the host computes what lies there, many tokens are ``copying``.

@@ -9,6 +9,7 @@ from typing import Any
 from service.estimation.measurements.quantities import QUANTITIES
 from service.validation.left_out import FORMER_ENGINE, left_out_of
 from service.validation.packaged import Packaged
+from service.validation.report import transfer
 from service.validation.report.assessed import Assessed, summary, worst
 from service.validation.report.console import figures
 from service.validation.report.ecologits import BATCH_SIZE, VERSION, beside_ecologits
@@ -64,6 +65,7 @@ def accuracy_document(found: Assessed, less: Assessed, packaged: Packaged) -> st
     left_out = left_out_of(packaged.left_out or (), found.figures)
     parts = [_TITLE, *_in_short(left_out), _HOW, *_against_targets(found.figures, left_out)]
     parts += _by_what_is_known(left_out)
+    parts += _transferred(found.figures, packaged)
     parts += _saying_less(found.figures, less.figures, packaged)
     parts += _beside_former(left_out, packaged)
     parts += _beside_peers(found.figures, left_out, packaged)
@@ -144,6 +146,20 @@ def _by_what_is_known(left_out: Sequence[Compared]) -> Iterator[str]:
                 *(str(known["figures"]), *_plain_cells(known)),
                 *(str(others["figures"]), *_plain_cells(others)),
             )
+    yield ""
+
+
+def _transferred(compared: Sequence[Compared], packaged: Packaged) -> Iterator[str]:
+    """What becomes of errors where nobody measured such hardware, software, models or loads."""
+    if not packaged.transferred:
+        return
+    yield from (transfer.HEADING, "", transfer.EXPLANATION, "")
+    yield from _header(*transfer.COLUMNS)
+    for kind, key, quantity, found in transfer.transferred_groups(packaged.transferred, compared):
+        bias = found["median_signed_error_ratio"]
+        yield _line(
+            f"{kind} `{key}`", quantity, str(found["figures"]), *_plain_cells(found), f"{bias:+.0%}"
+        )
     yield ""
 
 
