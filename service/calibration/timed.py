@@ -139,7 +139,7 @@ class TimedPart(Part):
         by_id: dict[str, list[int]] = {self.widening_id: []}
         for at in every:
             by_id.setdefault(self.spread_of(self.rows[at]), []).append(at)
-        wider = dict(self._widenings) | self._borne_out(self._prior_ratios(every), every, by_id)
+        wider = {**self._widenings, **self._borne_out(self._prior_ratios(every), every, by_id)}
         return [
             self._spread(id_, numbers, wider, wider if id_ == self.widening_id else {})
             for id_, numbers in sorted(by_id.items())
@@ -277,9 +277,9 @@ class TimedPart(Part):
         numbers = [number for _, number, _ in rows]
         own = [self.rows[number] for number in numbers]
         missing = [levels for _, _, (_, levels) in rows]
-        squares = self._squares(numbers, missing, WIDENINGS)
+        squares = self._squares(numbers, missing, self._widenings)
         added = {
-            kind: self._squares(numbers, missing, WIDENINGS | named) - squares
+            kind: self._squares(numbers, missing, {**self._widenings, **named}) - squares
             for kind, named in prior.items()
         }
         return Strangers(
