@@ -257,7 +257,10 @@ def _spelt(name: str, stored: Stored | None) -> Iterator[Reading]:
     for each in [*names, *(one.removeprefix("meta-") for one in names)]:
         yield Reading(each, stored)
     plain = name
-    while (tuned := _TUNED.search(plain) or _revised(plain)) is not None:
+    for _ in range(_MOST_ENDINGS):
+        tuned = _TUNED.search(plain) or _revised(plain)
+        if tuned is None:
+            return
         plain = plain[: tuned.start()]
         yield Reading(plain, stored, name)
 
