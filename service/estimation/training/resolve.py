@@ -147,9 +147,9 @@ def _made_to_fit(
         found = _divided_to_fit(found.run, request, snapshot, framework) or found
     elif found.run.setup.deployment.architecture.routes:
         # A token uses few experts, of which ranks that share them have less to do one by one.
-        divided = _divided_to_fit(found.run, request, snapshot, framework)
-        if divided is not None and fits(divided.run):
-            found = max(found, divided, key=lambda one: _rate(one.run, snapshot))
+        shared = _divided_to_fit(found.run, request, snapshot, framework)
+        if shared is not None and fits(shared.run):
+            found = max(found, shared, key=lambda one: _rate(one.run, snapshot))
     return _completed(found)
 
 

@@ -112,7 +112,8 @@ def closed_loop(
     # Those that fit in one step do not wait for each other.
     fitting = maximum(mix.fitting_prompts, 1.0)
     # Who comes alone meets half of the step under way, and those who came before.
-    half_busy, met_ratio = 0.5 * busy, apart / fitting
+    half_busy = 0.5 * busy
+    met_ratio = 0.0 if is_nothing(apart) else apart / fitting
     met_steps = half_busy + later
     others_share = _others_share(
         *(sequences * others_s, own_s, met_steps * base_s, others_s * most),
