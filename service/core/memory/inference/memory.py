@@ -344,7 +344,8 @@ def _on_stage(
     images = images_peak_bytes(plan.peak, shape)
     activations = engine.activations(peak, images)
     if engine.may_store_scores(serving.flash_attention):
-        storing = replace(shape, bytes_per_score=engine.score_bytes(False, copies))
+        # Where nobody says that attention is not fused, pools are taken to keep one copy at most.
+        storing = replace(shape, bytes_per_score=engine.score_bytes(False, minimum(copies, 1.0)))
         most = engine.activations(step_peak_bytes(plan.peak, storing), images)
         high = maximum(activations.high, most.high)
         activations = Interval(activations.value, activations.low, high)

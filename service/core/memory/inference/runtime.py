@@ -49,8 +49,9 @@ class EngineRuntime:
     allocator beside them [B]. ``bytes_per_logit`` is what sampling takes, ``widened_logit_bytes``
     what is added where the model's own code widens logits and the engine runs that,
     ``bytes_per_score`` what attention that is not fused takes for each score [B], of which
-    ``copied_score_bytes`` are a copy that some backends make, and others keep of each step; with
-    ``widens_prompts`` their pools hold a matrix in 16 bit, too. The engine
+    ``copied_score_bytes`` are a copy that some backends make; where the engine ``keeps_copies``,
+    pools of some keep those of each step, whatever room is left, and with ``widens_prompts`` they
+    hold a matrix in 16 bit, too. The engine
     ``fuses_attention`` unless settings say otherwise, which not all of its users leave at that
     where its ``attention_varies``. Results of layers are ``result_ratio`` times as wide as
     activations: twice where they are in 32 bit. Speed goes by that, and by whether it
@@ -118,6 +119,7 @@ class EngineRuntime:
     cache_copies: float = 1.0
     bytes_per_score: float = 0.0
     copied_score_bytes: float = 0.0
+    keeps_copies: bool = False
     widens_prompts: bool = False
     widened_logit_bytes: float = 0.0
     result_ratio: float = 1.0

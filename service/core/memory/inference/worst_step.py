@@ -56,7 +56,8 @@ def score_copies(
     ones left as many.
     """
     copied = engine.copied_score_bytes
-    if copied == 0.0 or copying(serving.backend) == "one":
+    how = copying(serving.backend)
+    if copied == 0.0 or how == "one" or (how == "kept" and not engine.keeps_copies):
         return 1.0
     prompt = workload.input_tokens
     step = maximum(minimum(step_tokens, prompt), 1.0)

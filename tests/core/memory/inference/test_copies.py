@@ -43,14 +43,14 @@ def test_other_pools_hold_one_copy_and_some_backends_none():
 def test_backends_hold_what_their_pools_do_and_fused_attention_copies_nothing():
     workload = InferenceWorkload(8192.0, 1.0, 1.0)
 
-    def taken(backend: str, fused: bool) -> float:
+    def taken(backend: str, fused: bool, generation: str = "2025") -> float:
         return float(
             memory_of(
                 LLAMA_2_7B,
                 "llama.cpp",
                 workload,
                 Q4_K_M,
-                engine_generation="2025",
+                engine_generation=generation,
                 backend=backend,
                 flash_attention=fused,
             ).peak_bytes
@@ -64,3 +64,5 @@ def test_backends_hold_what_their_pools_do_and_fused_attention_copies_nothing():
     assert hip - vulkan == pytest.approx(widened + 1.05 * sum(range(6, 17)) * copy / 16)
     assert taken("vulkan", True) == taken("cuda", True)
     assert taken("hip", True) == pytest.approx(taken("cuda", True) + widened)
+    # Later releases empty the pool where memory is short, so that one copy is all that is needed.
+    assert taken("hip", False, "2026") == pytest.approx(cuda)
