@@ -72,7 +72,10 @@ _SAYS_LITTLE = _VARIANTS | {
     "ai",
     "gen",
     "series",
+    "model",
 }
+#: Letters that are typed for digits in a word with a number: "h1oo".
+_TYPED_FOR_DIGITS = str.maketrans("ol", "01")
 #: Letters of the name of a series, digits of a number that tells products apart, letters of a word
 #: that can be misspelt, how alike it then is, and letters that it may have more at its end.
 _LEAST_SERIES, _LEAST_NUMBER, _LEAST_MISSPELT, _LEAST_ALIKE, _MOST_MORE = 3, 3, 6, 82.0, 2
@@ -210,7 +213,9 @@ class DeviceIndex(ReferenceIndex):
         """
         from rapidfuzz import fuzz
 
-        typed = device_name(reference).product
+        product = device_name(reference).product
+        numbers = {one for one in product if not one.isalpha()}
+        typed = product | {one.translate(_TYPED_FOR_DIGITS) for one in numbers}
         alike: dict[str, tuple[int, int]] = {}
         for words, ids in self._of_product.items():
             kinds = [_kinship(one, typed) for one in words]

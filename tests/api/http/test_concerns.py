@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-#: A card of which neither speed nor power is published with its usual engine.
-CARD = {"model": "llama-3.1-8b", "accelerator": "intel-arc-pro-b60-24gb", "region": "SE"}
+#: A card of which neither speed nor power is published with vLLM.
+CARD = {
+    "model": "llama-3.1-8b",
+    "accelerator": "intel-arc-pro-b60-24gb",
+    "serving": {"engine": "vllm"},
+    "region": "SE",
+}
 OF_SPEED, OF_POWER = "efficiency_not_measured", "power_not_measured"
 
 
