@@ -35,7 +35,7 @@ class StepLoad:
     @property
     def prompts(self) -> Truth:
         """Whether there are any prompts."""
-        return (self.prefill_sequences > 0) & (self.prefill_tokens > 0)
+        return self.prefill_sequences * self.prefill_tokens > 0
 
     @property
     def chosen(self) -> Number:
