@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from service.core.elementwise import Number, Truth, both, is_nothing, maximum, where
+from service.core.elementwise import Number, Truth, is_nothing, maximum, where
 from service.core.lightweight import lightweight
 from service.core.performance.spread import TimeShares
 
@@ -35,7 +35,7 @@ class StepLoad:
     @property
     def prompts(self) -> Truth:
         """Whether there are any prompts."""
-        return both(self.prefill_sequences > 0, self.prefill_tokens > 0)
+        return self.prefill_sequences * self.prefill_tokens > 0
 
     @property
     def chosen(self) -> Number:
@@ -57,9 +57,8 @@ class StepTime:
     ``compute_s`` is the time that arithmetic would take alone, summed over operators; ``work_s``
     what arithmetic and memory traffic take together, of which ``compute_bound_s`` in operators
     whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top. Kernels that
-    narrow activations for experts take up to ``narrowing_s`` of the overhead. In ``host_s`` of the
-    work processors of the host compute, or links bring what lies outside the accelerator. ``flops``
-    and ``memory_bytes`` are per rank.
+    narrow activations for experts take up to ``narrowing_s`` of the overhead. Processors of the
+    host compute experts in ``host_s`` of the work. ``flops`` and ``memory_bytes`` are per rank.
 
     Where experts are spread over ranks, time and bytes are those of the rank whose experts were
     chosen most. The average rank computes ``uneven_s`` less, moves ``uneven_bytes`` less, and
