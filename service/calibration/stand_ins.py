@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -31,6 +30,7 @@ FEWEST_GROUPS = 4
 #: Ratio that is taken where there are fewer groups: half of the spread that priors allow, beside
 #: one of times of 0.2.
 USUAL_RATIO = 2.5
+USUAL: Mapping[str, float] = dict.fromkeys(LEVELS, USUAL_RATIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Strangers:
     def log_sigmas(self, ratios: Mapping[str, float]) -> FloatArray:
         """Standard deviations of the logarithms of the times, by ratios to what priors have."""
         squares = self.squares
-        for kind, ratio in ratios.items():
-            squares = squares + ratio**2 * self.added[kind]
-        found: FloatArray = np.sqrt(self.sigmas**2 * squares + self.known)
+        for kind, added in self.added.items():
+            squares = squares + ratios[kind] ** 2 * added
+        found: FloatArray = np.sqrt(squares * (self.sigmas**2 + self.known))
         return found
 
     def likelihood(self, ratios: Mapping[str, float]) -> float:
@@ -82,21 +82,18 @@ def likely_ratios(strangers: Mapping[str, Strangers]) -> dict[str, float]:
     Gelman, Prior distributions for variance parameters in hierarchical models, 2006,
     https://doi.org/10.1214/06-BA117A (variances of few groups).
     """
-    tried = [
-        dict(zip(LEVELS, ratios, strict=True))
-        for ratios in product(_RATIOS.tolist(), repeat=len(LEVELS))
-    ]
-    logs = np.array(
-        [sum(rows.likelihood(ratios) for rows in strangers.values()) for ratios in tried]
-    )
+    found = dict(USUAL)
+    for kind in LEVELS:
+        if kind in strangers:
+            found[kind] = _likely(strangers[kind], kind, found)
+    return found
+
+
+def _likely(rows: Strangers, kind: str, others: Mapping[str, float]) -> float:
+    """Root of the mean square of a ratio, each as likely as it makes errors, beside others."""
+    logs = np.array([rows.likelihood({**others, kind: ratio}) for ratio in _RATIOS.tolist()])
     chances = np.exp(logs - logs.max())
-    chances /= chances.sum()
-    return {
-        kind: float(np.sqrt(chances @ np.array([ratios[kind] for ratios in tried]) ** 2))
-        if kind in strangers
-        else USUAL_RATIO
-        for kind in LEVELS
-    }
+    return float(np.sqrt(chances @ _RATIOS**2 / chances.sum()))
 
 
 def weights_by_group(

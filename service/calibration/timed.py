@@ -19,7 +19,7 @@ from service.calibration.spread import best_log_sigma, divided, quantile
 from service.calibration.stand_ins import (
     FEWEST_GROUPS,
     LEVELS,
-    USUAL_RATIO,
+    USUAL,
     Strangers,
     likely_ratios,
     weights_by_group,
@@ -133,15 +133,23 @@ class TimedPart(Part):
         """How far times are off for sources that were left out, by what they are spent on.
 
         The spread of each quantity is that of kernels that are known, with which intervals have
-        the best score; the errors of one source may stay out of it.
+        the best score where levels that are not measured add what is usual; the errors of one group
+        may stay out of it. What families and engines show to add that are left out whole is more,
+        and would make kernels that are known look surer than they are if it counted there.
         """
         every = self.beside(without)
         by_id: dict[str, list[int]] = {self.widening_id: []}
         for at in every:
             by_id.setdefault(self.spread_of(self.rows[at]), []).append(at)
-        wider = {**self._widenings, **self._borne_out(self._prior_ratios(every), every, by_id)}
+        prior = self._prior_ratios(every)
+        usual = {**self._widenings, **_times(prior, USUAL)}
+        sigmas = {id_: self._log_sigma(of, usual) for id_, of in by_id.items() if of}
+        wider = {**self._widenings, **self._borne_out(prior, by_id, sigmas)}
         return [
-            self._spread(id_, numbers, wider, wider if id_ == self.widening_id else {})
+            self._spread(
+                *(id_, numbers, sigmas.get(id_, 0.0)),
+                *(wider, wider if id_ == self.widening_id else {}),
+            )
             for id_, numbers in sorted(by_id.items())
             if numbers or every
         ]
@@ -150,6 +158,7 @@ class TimedPart(Part):
         self,
         id_: str,
         numbers: Sequence[int],
+        sigma: float,
         wider: Mapping[str, float],
         figures: Mapping[str, float],
     ) -> CalibrationEntry:
@@ -161,7 +170,6 @@ class TimedPart(Part):
             errors = np.abs([self.errors[at][0] for at in numbers])
             weights, ratios = self._weights(numbers), self._ratios(numbers, wider)
             known = np.array([self.spent[at].known_variance for at in numbers])
-            sigma = self._log_sigma(numbers, wider)
             inside = errors <= Z_90 * ratios * np.sqrt(sigma**2 + known)
             left_out = [self.left_out[at] for at in numbers]
             figures = divided(left_out, sigma**2) | dict(figures)
@@ -238,34 +246,31 @@ class TimedPart(Part):
     def _borne_out(
         self,
         prior: Mapping[str, Mapping[str, float]],
-        numbers: Sequence[int],
         by_spread: Mapping[str, Sequence[int]],
+        log_sigmas: Mapping[str, float],
     ) -> dict[str, float]:
         """What levels add, as much of it as families and engines bear out that are left out."""
-        usual = {
-            name: USUAL_RATIO * each for named in prior.values() for name, each in named.items()
-        }
         sigmas = np.zeros(len(self.rows))
-        for chosen in by_spread.values():
-            if chosen:
-                sigmas[list(chosen)] = self._log_sigma(chosen, {**self._widenings, **usual})
-        chosen_of = set(numbers)
+        for id_, sigma in log_sigmas.items():
+            sigmas[list(by_spread[id_])] = sigma
         strangers = {}
         for kind, groups in self._left_whole.items():
             rows = [
                 (key, number, unseen)
                 for key, group in groups.items()
                 for number, unseen in group.items()
-                if number in chosen_of
+                if sigmas[number] > 0.0
+            ]
+            # Sources that are left out alone tell of such hardware and engines, too.
+            rows += [
+                (self.rows[number].source, number, self.errors[number])
+                for number in np.flatnonzero(sigmas).tolist()
+                if any(level in LEVELS[kind] for _, level in self.errors[number][1])
             ]
             if len({key for key, _, _ in rows}) >= FEWEST_GROUPS:
                 strangers[kind] = self._strangers(rows, prior, sigmas)
         borne = likely_ratios(strangers)
-        return {
-            name: rounded(value * borne[kind])
-            for kind, named in prior.items()
-            for name, value in named.items()
-        }
+        return {name: rounded(value) for name, value in _times(prior, borne).items()}
 
     def _strangers(
         self,
@@ -300,9 +305,6 @@ class TimedPart(Part):
         """What priors let levels add to the spread of mechanisms where they were not measured.
 
         By what is left out where a level is not measured: hardware or software.
-
-        Priors say how far constants may lie from those of a wider level, and slopes how estimates
-        follow: over the mechanism's share of the time, that is much the same for all rows.
         """
         position = {term.name: at for at, term in enumerate(self.fitted.problem.terms)}
         slopes, weights = self.fitted.slopes[list(numbers)], self._weights(numbers)
@@ -322,6 +324,13 @@ class TimedPart(Part):
                         kind = next(one for one, levels in LEVELS.items() if level.kind in levels)
                         found[kind][name] = float(np.sqrt(weights @ variance / whole))
         return found
+
+
+def _times(
+    prior: Mapping[str, Mapping[str, float]], ratios: Mapping[str, float]
+) -> dict[str, float]:
+    """What levels add by name, as a ratio of each kind to what priors let them."""
+    return {name: ratios[kind] * each for kind, of in prior.items() for name, each in of.items()}
 
 
 def mechanism_of(term: str) -> str:

@@ -7,9 +7,8 @@ import pytest
 
 from service.calibration.stand_ins import (
     HARDWARE,
-    LEVELS,
     SOFTWARE,
-    USUAL_RATIO,
+    USUAL,
     Strangers,
     likely_ratios,
     weights_by_group,
@@ -43,8 +42,8 @@ def test_stand_ins_add_what_lies_between_groups(ratio: float) -> None:
 
 
 def test_groups_that_nobody_left_out_have_what_is_usual() -> None:
-    assert likely_ratios({}) == dict.fromkeys(LEVELS, USUAL_RATIO)
-    assert likely_ratios({HARDWARE: _strangers(0.1)})[SOFTWARE] == USUAL_RATIO
+    assert likely_ratios({}) == USUAL
+    assert likely_ratios({HARDWARE: _strangers(0.1)})[SOFTWARE] == USUAL[SOFTWARE]
 
 
 def test_more_rows_of_a_group_do_not_make_it_surer() -> None:
