@@ -257,8 +257,7 @@ def calibrated(
         found = left_out_figures(chosen, quantities, snapshot, parts, alike(chosen, snapshot))
         return [
             TransferredFigure(
-                *(group.kind, group.key),
-                *(one.id, one.quantity, one.value, one.low, one.high),
+                group.kind, group.key, one.id, one.quantity, one.value, one.low, one.high
             )
             for group, figures in found
             for one in figures

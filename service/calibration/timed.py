@@ -279,7 +279,7 @@ class TimedPart(Part):
         missing = [levels for _, _, (_, levels) in rows]
         squares = self._squares(numbers, missing, WIDENINGS)
         added = {
-            kind: self._squares(numbers, missing, WIDENINGS | named) - squares
+            kind: self._squares(numbers, missing, WIDENINGS | dict(named)) - squares
             for kind, named in prior.items()
         }
         return Strangers(

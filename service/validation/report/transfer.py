@@ -21,7 +21,10 @@ EXPLANATION = (
     "wider one of stand-ins. Groups of one configuration are not shown, nor are quantities that no "
     "fitted constant decides. `./headroom calibrate --write --transfer` writes the comparison."
 )
-COLUMNS = tuple("left out|quantity|figures|median error|p90 error|inside|width|bias".split("|"))
+COLUMNS = (
+    *("left out", "quantity", "figures"),
+    *("median error", "p90 error", "inside", "width", "bias"),
+)
 #: Groups of fewer configurations tell of nothing but these.
 _FEWEST = 2
 
