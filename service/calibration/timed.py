@@ -14,16 +14,8 @@ from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.groups import Group
 from service.calibration.hierarchy import Keys
 from service.calibration.levels import main_source, rows_of
-from service.calibration.parts import Part, Unseen
+from service.calibration.parts import Part
 from service.calibration.spread import best_log_sigma, divided, quantile
-from service.calibration.stand_ins import (
-    FEWEST_GROUPS,
-    LEVELS,
-    USUAL,
-    Strangers,
-    likely_ratios,
-    weights_by_group,
-)
 from service.core.elementwise import FloatArray
 from service.core.interval import Z_90, exact
 from service.core.performance.spread import MECHANISMS, TimeShares
@@ -110,19 +102,15 @@ class TimedPart(Part):
     ``spent_of`` tells what the time of a row is spent on, by constants; ``widening_id`` is the
     entry that says by what times are less well known, which may be that of a spread itself;
     ``routed_widenings`` are those of models with routed experts beside what holds for all.
-    Of what priors let levels deviate that were not measured, intervals have what errors of
-    families and engines bear out that are left out whole.
+    Of what priors let levels deviate that were not measured, errors bear out
+    ``unmeasured_ratio``, over the spread of times [-].
     """
 
     rows: Sequence[TimedRow]
     spent_of: Callable[[Any, Mapping[str, float]], Spent]
     widening_id: str
+    unmeasured_ratio: float
     routed_widenings: Mapping[str, float]
-
-    @cached_property
-    def _widenings(self) -> Mapping[str, float]:
-        """Standard deviations over those of what is known that are not fitted."""
-        return {**WIDENINGS, **self.routed_widenings}
 
     @cached_property
     def spent(self) -> list[Spent]:
@@ -133,23 +121,15 @@ class TimedPart(Part):
         """How far times are off for sources that were left out, by what they are spent on.
 
         The spread of each quantity is that of kernels that are known, with which intervals have
-        the best score where levels that are not measured add what is usual; the errors of one group
-        may stay out of it. What families and engines show to add that are left out whole is more,
-        and would make kernels that are known look surer than they are if it counted there.
+        the best score; the errors of one group may stay out of it.
         """
         every = self.beside(without)
+        wider = {**WIDENINGS, **self.routed_widenings} | self._unmeasured_ratios(every)
         by_id: dict[str, list[int]] = {self.widening_id: []}
         for at in every:
             by_id.setdefault(self.spread_of(self.rows[at]), []).append(at)
-        prior = self._prior_ratios(every)
-        usual = {**self._widenings, **_times(prior, USUAL)}
-        sigmas = {id_: self._log_sigma(of, usual) for id_, of in by_id.items() if of}
-        wider = {**self._widenings, **self._borne_out(prior, by_id, sigmas)}
         return [
-            self._spread(
-                *(id_, numbers, sigmas.get(id_, 0.0)),
-                *(wider, wider if id_ == self.widening_id else {}),
-            )
+            self._spread(id_, numbers, wider, wider if id_ == self.widening_id else {})
             for id_, numbers in sorted(by_id.items())
             if numbers or every
         ]
@@ -158,7 +138,6 @@ class TimedPart(Part):
         self,
         id_: str,
         numbers: Sequence[int],
-        sigma: float,
         wider: Mapping[str, float],
         figures: Mapping[str, float],
     ) -> CalibrationEntry:
@@ -170,6 +149,7 @@ class TimedPart(Part):
             errors = np.abs([self.errors[at][0] for at in numbers])
             weights, ratios = self._weights(numbers), self._ratios(numbers, wider)
             known = np.array([self.spent[at].known_variance for at in numbers])
+            sigma = best_log_sigma(errors, ratios, known, weights)
             inside = errors <= Z_90 * ratios * np.sqrt(sigma**2 + known)
             left_out = [self.left_out[at] for at in numbers]
             figures = divided(left_out, sigma**2) | dict(figures)
@@ -203,113 +183,30 @@ class TimedPart(Part):
             ]
         )
 
-    def _log_sigma(self, numbers: Sequence[int], wider: Mapping[str, float]) -> float:
-        """The spread of kernels that are known with which intervals of rows have the best score."""
-        errors = np.abs([self.errors[at][0] for at in numbers])
-        known = np.array([self.spent[at].known_variance for at in numbers])
-        ratios = self._ratios(numbers, wider)
-        return best_log_sigma(errors, ratios, known, self._weights(numbers))
-
     def _ratios(self, numbers: Sequence[int], wider: Mapping[str, float]) -> FloatArray:
         """How much wider than that of kernels that are known the spread of each row is."""
-        missing = [self.errors[at][1] for at in numbers]
-        found: FloatArray = np.sqrt(self._squares(numbers, missing, wider))
-        return found
-
-    def _squares(
-        self,
-        numbers: Sequence[int],
-        missing: Sequence[Sequence[tuple[str, str]]],
-        wider: Mapping[str, float],
-    ) -> FloatArray:
-        """Squares of these ratios where some levels of each row were not measured."""
         figures = {name: exact(value) for name, value in wider.items()}
         return np.array(
             [
-                float(widening(figures, levels).ratio(self.spent[at].shares, self.spent[at].routed))
-                ** 2
-                for at, levels in zip(numbers, missing, strict=True)
+                float(
+                    widening(figures, self.errors[at][1]).ratio(
+                        self.spent[at].shares, self.spent[at].routed
+                    )
+                )
+                for at in numbers
             ]
         )
 
-    @cached_property
-    def _left_whole(self) -> Mapping[str, Mapping[str, Mapping[int, Unseen]]]:
-        """Rows of every family and engine by constants without any of its rows, by kind and key."""
-        found: dict[str, dict[str, Mapping[int, Unseen]]] = {}
-        for kind in LEVELS:
-            keys = sorted({row.keys[kind] for row in self.rows})
-            for key in keys:
-                rows = [row.document for row in self.rows if row.keys[kind] == key]
-                found.setdefault(kind, {})[key] = self.unseen(Group.of(kind, key, rows))
-        return found
+    def _unmeasured_ratios(self, numbers: Sequence[int]) -> dict[str, float]:
+        """What levels add to the spread of mechanisms where they were not measured.
 
-    def _borne_out(
-        self,
-        prior: Mapping[str, Mapping[str, float]],
-        by_spread: Mapping[str, Sequence[int]],
-        log_sigmas: Mapping[str, float],
-    ) -> dict[str, float]:
-        """What levels add, as much of it as families and engines bear out that are left out."""
-        sigmas = np.zeros(len(self.rows))
-        for id_, sigma in log_sigmas.items():
-            sigmas[list(by_spread[id_])] = sigma
-        strangers = {}
-        for kind, groups in self._left_whole.items():
-            rows = [
-                (key, number, unseen)
-                for key, group in groups.items()
-                for number, unseen in group.items()
-                if sigmas[number] > 0.0
-            ]
-            # Sources that are left out alone tell of such hardware and engines, too.
-            rows += [
-                (self.rows[number].source, number, self.errors[number])
-                for number in np.flatnonzero(sigmas).tolist()
-                if any(level in LEVELS[kind] for _, level in self.errors[number][1])
-            ]
-            if len({key for key, _, _ in rows}) >= FEWEST_GROUPS:
-                strangers[kind] = self._strangers(rows, prior, sigmas)
-        borne = likely_ratios(strangers)
-        return {name: rounded(value) for name, value in _times(prior, borne).items()}
-
-    def _strangers(
-        self,
-        rows: Sequence[tuple[str, int, Unseen]],
-        prior: Mapping[str, Mapping[str, float]],
-        sigmas: FloatArray,
-    ) -> Strangers:
-        """Rows that were left out with their group, and what their spreads are made of."""
-        numbers = [number for _, number, _ in rows]
-        own = [self.rows[number] for number in numbers]
-        missing = [levels for _, _, (_, levels) in rows]
-        squares = self._squares(numbers, missing, self._widenings)
-        added = {
-            kind: self._squares(numbers, missing, {**self._widenings, **named}) - squares
-            for kind, named in prior.items()
-        }
-        return Strangers(
-            errors=np.abs([error for _, _, (error, _) in rows]),
-            sigmas=sigmas[numbers],
-            squares=squares,
-            added=added,
-            known=np.array([self.spent[number].known_variance for number in numbers]),
-            weights=weights_by_group(
-                [key for key, _, _ in rows],
-                [row.source for row in own],
-                [row.configuration for row in own],
-            ),
-            groups=len({key for key, _, _ in rows}),
-        )
-
-    def _prior_ratios(self, numbers: Sequence[int]) -> dict[str, dict[str, float]]:
-        """What priors let levels add to the spread of mechanisms where they were not measured.
-
-        By what is left out where a level is not measured: hardware or software.
+        Priors say how far constants may lie from those of a wider level, and slopes how estimates
+        follow: over the mechanism's share of the time, that is much the same for all rows.
         """
         position = {term.name: at for at, term in enumerate(self.fitted.problem.terms)}
         slopes, weights = self.fitted.slopes[list(numbers)], self._weights(numbers)
         shares = np.array([self.spent[at].shares for at in numbers])
-        found: dict[str, dict[str, float]] = {kind: {} for kind in LEVELS}
+        found = {}
         for part, terms in self.terms.items():
             for depth, level in enumerate(terms[0].levels):
                 for at, mechanism in enumerate(MECHANISMS):
@@ -321,16 +218,9 @@ class TimedPart(Part):
                     whole = float(weights @ shares[:, at] ** 2)
                     if np.ndim(variance) and whole > 0.0:
                         name = unmeasured_ratio(part, level.kind, mechanism)
-                        kind = next(one for one, levels in LEVELS.items() if level.kind in levels)
-                        found[kind][name] = float(np.sqrt(weights @ variance / whole))
+                        ratio = float(np.sqrt(weights @ variance / whole))
+                        found[name] = rounded(ratio * self.unmeasured_ratio)
         return found
-
-
-def _times(
-    prior: Mapping[str, Mapping[str, float]], ratios: Mapping[str, float]
-) -> dict[str, float]:
-    """What levels add by name, as a ratio of each kind to what priors let them."""
-    return {name: ratios[kind] * each for kind, of in prior.items() for name, each in of.items()}
 
 
 def mechanism_of(term: str) -> str:

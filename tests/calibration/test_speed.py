@@ -11,6 +11,7 @@ from service.calibration import power, speed, training
 from service.calibration.documents import document_text
 from service.calibration.groups import Group, by_source
 from service.calibration.hierarchy import Fitted
+from service.calibration.kinds import FAMILY, alike
 from service.calibration.left_out import (
     left_out_figures,
     table_text,
@@ -181,6 +182,24 @@ def test_every_source_is_estimated_without_its_own_rows(
     assert digest == "abc"
     assert [one.id for one in read] == [one.id for one in found]
     assert read[0].value == pytest.approx(found[0].value, rel=1e-5)
+
+
+def test_a_family_that_is_left_out_whole_is_estimated_by_what_stands_in(
+    part: TimedPart, rows: list[speed.MeasuredSpeed], packaged_snapshot: CatalogSnapshot
+) -> None:
+    """Nobody measured it then, so that its ranges are wider than those of a source left out."""
+    documents = [row.document for row in rows]
+    quantities = frozenset({"tpot_s"})
+
+    def widths(groups: list[Group]) -> dict[str, float]:
+        found = left_out_figures(documents, quantities, packaged_snapshot, [part], groups)
+        return {one.id: one.high / one.low for _, figures in found for one in figures}
+
+    families = [one for one in alike(documents, packaged_snapshot) if one.kind == FAMILY]
+    assert {one.key for one in families} == {"nvidia-hopper", "nvidia-ampere"}
+    whole, alone = widths(families), widths(by_source(documents))
+    assert whole.keys() == alone.keys()
+    assert sum(whole.values()) > sum(alone.values())
 
 
 def test_spreads_go_by_what_times_are_spent_on(part: TimedPart) -> None:
