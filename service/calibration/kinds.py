@@ -7,11 +7,13 @@ from typing import Any
 
 from service.calibration.groups import Group
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.architecture.model import LatentAttention, StateMixer
+from service.core.architecture.model import LatentAttention, ModelArchitecture, StateMixer
 from service.core.engines import engine_of_release
+from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.measurements.computed import Computed, computed
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.rejection import Rejected
+from service.estimation.resolution import resolve_model
 
 #: Kinds of groups that estimates of something that nobody measured are judged by.
 FAMILY, ENGINE, CLASS, FORMAT, LOAD = "family", "engine", "engine class", "weights", "load"
@@ -39,19 +41,22 @@ def alike(documents: Iterable[MeasurementDocument], snapshot: CatalogSnapshot) -
     """
     groups: dict[tuple[str, str], list[MeasurementDocument]] = {}
     for document in documents:
-        if document.kind == "impacts":
+        if isinstance(document.request, ImpactsRequest):
             continue
         try:
             found = computed(document, snapshot)
         except Rejected:
             continue
-        for named in _of(found, snapshot):
+        architecture = resolve_model(document.request.model, snapshot).value
+        for named in _of(found, architecture, snapshot):
             groups.setdefault(named, []).append(document)
     ordered = sorted(groups, key=lambda named: (KINDS.index(named[0]), named[1]))
     return [Group.of(*named, groups[named]) for named in ordered]
 
 
-def _of(found: Computed, snapshot: CatalogSnapshot) -> Iterator[tuple[str, str]]:
+def _of(
+    found: Computed, architecture: ModelArchitecture, snapshot: CatalogSnapshot
+) -> Iterator[tuple[str, str]]:
     """Kinds and keys of the groups of a measured configuration."""
     yield FAMILY, found.family
     engine = engine_of_release(found.software)
@@ -62,7 +67,6 @@ def _of(found: Computed, snapshot: CatalogSnapshot) -> Iterator[tuple[str, str]]
             yield CLASS, classes[found.kind]
     echoed: Mapping[str, Any] = found.deployment
     yield FORMAT, str(echoed["precision"]["weights"])
-    architecture = snapshot.models[found.model].value
     if architecture.routes:
         yield MODEL, "routed experts"
     mixers = [group.mixer for group in architecture.groups]
