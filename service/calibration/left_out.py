@@ -16,6 +16,7 @@ from service.calibration.documents import CalibrationEntry, document_of
 from service.calibration.groups import Group, by_source
 from service.catalog.entries.convert import calibration_from_document
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.levels import POWER_SPREAD
 from service.estimation.measurements.computed import computed
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import NotEstimated
@@ -82,13 +83,21 @@ _work: tuple[
 def _of_group(group: Group) -> list[LeftOutFigure]:
     documents, quantities, snapshot, parts = _work
     entries = [entry for part in parts for entry in part.entries_without(group)]
-    without = with_entries(snapshot, entries)
+    without = _with_spread(with_entries(snapshot, entries), snapshot)
     return [
         figure
         for document in documents
         if str(document.id) in group.documents
         for figure in _compared(document, quantities, without)
     ]
+
+
+def _with_spread(without: CatalogSnapshot, whole: CatalogSnapshot) -> CatalogSnapshot:
+    """Constants with the spread of power of all rows where none of them is left to fit one to."""
+    if POWER_SPREAD in without.calibrations:
+        return without
+    kept = {**without.calibrations, POWER_SPREAD: whole.calibrations[POWER_SPREAD]}
+    return replace(without, calibrations=MappingProxyType(kept))
 
 
 def _compared(

@@ -51,9 +51,9 @@ _JOULES_PER_WH = 3600.0
 
 #: Use of an accelerator that is only known to have been in use, the least that is likely, and all
 #: there is: shares of time in which kernels run, of peak bandwidth, and of time at the peak of
-#: matrix units.
+#: matrix units. Of experts that are shared among accelerators, each reads a few for one sequence.
 _USUAL_USE = (0.7, 0.5, 0.35)
-_LIGHT_USE = (0.3, 0.2, 0.05)
+_LIGHT_USE = (0.3, 0.1, 0.02)
 _FULL_USE = (1.0, 1.0, 1.0)
 
 Energy = TypeVar("Energy")
