@@ -26,6 +26,7 @@ def with_shard_degree(
     """What was asked, with the ranks of a group as a number; None where all ranks are one.
 
     Those of a machine are as many as are in it together, beside what divides a copy of the model.
+    Where nothing is divided, none are grouped untold.
     """
     told = asked.data_parallel_shard_degree or recipes.unless_told.get(GROUPED)
     degree = told if isinstance(told, int) else None
@@ -35,7 +36,8 @@ def with_shard_degree(
         degree = gcd(each, parallelism.data)
         if degree * parallelism.context == 1:
             degree = None
-    if asked.data_parallel_shard_degree is None and degree == parallelism.data:
+    untold = asked.data_parallel_shard_degree is None
+    if untold and (degree == parallelism.data or not asked.zero_stage):
         degree = None
     return asked.model_copy(update={GROUPED: degree})
 
