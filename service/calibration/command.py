@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +16,6 @@ from service.calibration.left_out import (
     FittedPart,
     digest_of,
     left_out_figures,
-    table_text,
     with_entries,
 )
 from service.calibration.parts import Part
@@ -30,12 +30,13 @@ from service.validation.left_out import (
     LESS,
     PATH,
     LeftOutFigure,
-    LeftOutInvalid,
     read_left_out,
 )
 from service.validation.reading import FileInvalid, read_files
+from service.validation.report.assessed import assess
 from service.validation.report.unsaid import said_less
-from service.validation.transferred import TRANSFERRED, TransferredFigure, transferred_text
+from service.validation.tables import LeftOutInvalid, table_text
+from service.validation.transferred import TRANSFERRED, Transferred, transferred
 
 _FOLDER = "calibration"
 MEASUREMENTS = "measurements"
@@ -55,6 +56,8 @@ _ALSO_COMPARED = (
 
 #: How a document is asked about.
 _Asked: TypeAlias = Callable[[MeasurementDocument], MeasurementDocument]
+#: Kind and key of what was left out whole, and its figures without it.
+_LeftWhole: TypeAlias = tuple[str, str, list[LeftOutFigure]]
 
 
 class CalibrationRefused(InvalidInput):
@@ -66,13 +69,13 @@ class Calibrated:
     """What was fitted: entries by the file that holds them.
 
     ``left_out`` estimates every source by constants without its own rows, which takes as long as
-    the fits; its requests are asked as they are given back. ``transferred`` does the same for
+    the fits; its requests are asked as they are given back. ``left_whole`` does the same for
     hardware, engines, formats and loads of which nothing else is known, one at a time.
     """
 
     files: Mapping[str, tuple[Iterable[str], list[CalibrationEntry]]]
     left_out: Callable[[_Asked], list[LeftOutFigure]]
-    transferred: Callable[[], list[TransferredFigure]]
+    left_whole: Callable[[], list[_LeftWhole]]
 
 
 def calibration(
@@ -97,8 +100,8 @@ def calibration(
         Refit constants of inference or of training alone, power being fitted with inference. The
         others stay as they are, in comparisons too; None refits all.
     transfer
-        Where something is written, also estimate each kind of hardware, engine, format, model and
-        load without any row of it, which takes as long again.
+        Also estimate each kind of hardware, engine, format, model and load without any row of it,
+        which takes as long again; everything has to be refitted and written.
 
     Returns
     -------
@@ -108,8 +111,10 @@ def calibration(
     Raises
     ------
     CalibrationRefused
-        If something cannot be read.
+        If something cannot be read, or the comparison of kinds is asked for beside less than all.
     """
+    if transfer and (only is not None or not write):
+        raise CalibrationRefused("--transfer goes with --write, and with all constants: no --only")
     try:
         snapshot = snapshot_from_documents(packaged_documents(catalog), 0, checked=True)
         documents = packaged_measurements(catalog, snapshot)
@@ -133,9 +138,13 @@ def calibration(
             if only is not None:
                 kept = read_left_out(path)[1] if path.exists() else []
                 figures = _beside(kept, figures, documents, only)
-            path.write_text(table_text(figures, constants_digest(catalog)), encoding="utf-8")
-    if write and transfer:
-        text = transferred_text(found.transferred(), constants_digest(catalog))
+            path.write_text(
+                table_text(figures, LeftOutFigure, constants_digest(catalog)), encoding="utf-8"
+            )
+    if transfer:
+        lines = chain.from_iterable(read_files(catalog / MEASUREMENTS, snapshot).values())
+        groups = transferred(found.left_whole(), assess(lines, snapshot).figures)
+        text = table_text(groups, Transferred, constants_digest(catalog))
         (catalog / TRANSFERRED).write_text(text, encoding="utf-8")
     return differing
 
@@ -253,17 +262,11 @@ def calibrated(
         found = left_out_figures(map(asked, chosen), quantities, snapshot, parts)
         return [figure for _, figures in found for figure in figures]
 
-    def transferred() -> list[TransferredFigure]:
+    def left_whole() -> list[_LeftWhole]:
         found = left_out_figures(chosen, quantities, snapshot, parts, alike(chosen, snapshot))
-        return [
-            TransferredFigure(
-                group.kind, group.key, one.id, one.quantity, one.value, one.low, one.high
-            )
-            for group, figures in found
-            for one in figures
-        ]
+        return [(group.kind, group.key, figures) for group, figures in found]
 
-    return Calibrated(files, left_out, transferred)
+    return Calibrated(files, left_out, left_whole)
 
 
 def _with(

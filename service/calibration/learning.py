@@ -14,9 +14,9 @@ from service.estimation.levels import ASSUMPTION
 from service.validation.learning.likeness import FittedLikeness, figures_of, fitted_likeness
 from service.validation.learning.packaged import packaged_rows, packaged_section
 from service.validation.learning.section import learning_section
-from service.validation.left_out import LeftOutInvalid
 from service.validation.packaged import packaged_lines, read_packaged
 from service.validation.reading import FileInvalid
+from service.validation.tables import LeftOutInvalid
 
 _FILE = Path("calibration") / "learning.yaml"
 _COMMENT = (

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import astuple, fields, replace
+from dataclasses import replace
 from hashlib import sha256
-from io import StringIO
 from multiprocessing import get_context
 from types import MappingProxyType
 from typing import Protocol
@@ -21,11 +19,10 @@ from service.estimation.measurements.computed import computed
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import NotEstimated
 from service.estimation.rejection import Rejected
-from service.validation.left_out import DIGEST, LeftOutFigure
+from service.validation.left_out import LeftOutFigure
 from service.validation.report.statistics import stand_ins
 
 _PROCESSES = 2
-_DIGITS = 6
 
 
 class FittedPart(Protocol):
@@ -148,16 +145,3 @@ def with_entries(snapshot: CatalogSnapshot, entries: Iterable[CalibrationEntry])
 def digest_of(texts: Iterable[str]) -> str:
     """What ties comparisons to the constants that they belong to: the files that hold these."""
     return sha256("\n".join(texts).encode()).hexdigest()[:16]
-
-
-def table_text(figures: Iterable[LeftOutFigure], digest: str) -> str:
-    """The comparisons as CSV, below a line with the digest of the constants."""
-    text = StringIO()
-    text.write(f"{DIGEST}{digest}\n")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([field.name for field in fields(LeftOutFigure)])
-    for figure in figures:
-        writer.writerow(
-            f"{each:.{_DIGITS}g}" if isinstance(each, float) else each for each in astuple(figure)
-        )
-    return text.getvalue()

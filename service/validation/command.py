@@ -10,13 +10,14 @@ from typing import Any
 from service.catalog.entries.documents import CatalogInvalid
 from service.core.errors import InvalidInput
 from service.validation.learning.packaged import packaged_section
-from service.validation.left_out import LeftOutInvalid, left_out_of
+from service.validation.left_out import left_out_of
 from service.validation.packaged import Packaged, packaged_lines, read_packaged
 from service.validation.reading import FileInvalid, read_files
 from service.validation.report.assessed import Assessed, assess, report, together
 from service.validation.report.console import ALL, shown, stdout
 from service.validation.report.document import accuracy_document
 from service.validation.report.unsaid import saying_less
+from service.validation.tables import LeftOutInvalid
 
 
 class ValidationRefused(InvalidInput):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from io import StringIO
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from service.core.errors import InvalidInput
 from service.estimation.measurements.compared import ComparedFigure
 from service.validation.report.statistics import Compared
+from service.validation.tables import read_table
 
 #: Where they lie in the catalog's folder, written by `./headroom calibrate --write`.
 PATH = Path("measurements") / "left_out.csv"
@@ -21,12 +18,6 @@ LESS = Path("measurements") / "left_out_less.csv"
 #: kept for what has changed since.
 FORMER = Path("measurements") / "left_out_0.2.0.csv"
 FORMER_ENGINE = "0.2.0"
-#: What stands before the digest of the constants that they belong to.
-DIGEST = "# constants "
-
-
-class LeftOutInvalid(InvalidInput):
-    """The file of left-out comparisons is not one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +60,7 @@ def read_left_out(path: Path) -> tuple[str, list[LeftOutFigure]]:
     LeftOutInvalid
         If it is not such a file.
     """
-    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    names = [field.name for field in fields(LeftOutFigure)]
-    table = csv.DictReader(StringIO(rest))
-    if not first.startswith(DIGEST) or list(table.fieldnames or ()) != names:
-        raise LeftOutInvalid(f"{path.name} has not the columns {', '.join(names)}")
-    numbers = {field.name for field in fields(LeftOutFigure) if field.type == "float"}
-    try:
-        figures = [_figure(row, numbers) for row in table]
-    except (TypeError, ValueError) as wrong:
-        raise LeftOutInvalid(f"{path.name}: {wrong}") from None
-    return first.removeprefix(DIGEST), figures
+    return read_table(path, LeftOutFigure)
 
 
 def read_former(path: Path) -> list[FormerFigure]:
@@ -90,21 +71,7 @@ def read_former(path: Path) -> list[FormerFigure]:
     LeftOutInvalid
         If the file is none of them.
     """
-    table = csv.DictReader(StringIO(path.read_text(encoding="utf-8")))
-    names = [field.name for field in fields(FormerFigure)]
-    if list(table.fieldnames or ()) != names:
-        raise LeftOutInvalid(f"{path.name} has not the columns {', '.join(names)}")
-    try:
-        return [
-            FormerFigure(
-                row["id"],
-                row["quantity"],
-                *(float(row[name]) for name in ("value", "low", "high")),
-            )
-            for row in table
-        ]
-    except (TypeError, ValueError) as wrong:
-        raise LeftOutInvalid(f"{path.name}: {wrong}") from None
+    return read_table(path, FormerFigure, dated=False)[1]
 
 
 def left_out_of(
@@ -123,10 +90,3 @@ def left_out_of(
         for entry in compared
         if (one := known.get((entry.id, entry.quantity))) is not None
     ]
-
-
-def _figure(row: Mapping[str, str], numbers: set[str]) -> LeftOutFigure:
-    given: dict[str, Any] = {
-        name: float(text) if name in numbers else text for name, text in row.items()
-    }
-    return LeftOutFigure(**given)

@@ -19,7 +19,8 @@ from service.validation.left_out import (
 from service.validation.reading import Line, read_files
 from service.validation.report.peers import ANSWERS, Peer, read_peers
 from service.validation.report.remarks import Remark, read_remarks
-from service.validation.transferred import TRANSFERRED, TransferredFigure, read_transferred
+from service.validation.tables import read_table
+from service.validation.transferred import TRANSFERRED, Transferred
 
 MEASUREMENTS = "measurements"
 
@@ -40,7 +41,7 @@ class Packaged:
     left_out: tuple[LeftOutFigure, ...] | None
     less_left_out: tuple[LeftOutFigure, ...] | None = None
     former: tuple[FormerFigure, ...] = ()
-    transferred: tuple[TransferredFigure, ...] = ()
+    transferred: tuple[Transferred, ...] = ()
 
 
 def read_packaged(catalog: Path) -> Packaged:
@@ -62,7 +63,7 @@ def read_packaged(catalog: Path) -> Packaged:
         left_out=_left_out(catalog / PATH),
         less_left_out=_left_out(catalog / LESS),
         former=tuple(read_former(former)) if former.exists() else (),
-        transferred=tuple(read_transferred(transferred)) if transferred.exists() else (),
+        transferred=tuple(read_table(transferred, Transferred)[1]) if transferred.exists() else (),
     )
 
 

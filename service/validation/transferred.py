@@ -1,69 +1,58 @@
-"""Packaged estimates by constants fitted without any row of some hardware, engine or load."""
+"""How well constants fitted without any row of some hardware, engine or load estimate it."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields
-from io import StringIO
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from service.validation.left_out import DIGEST, LeftOutInvalid
+from service.validation.left_out import LeftOutFigure, left_out_of
+from service.validation.report.assessed import summary
+from service.validation.report.statistics import Compared
+from service.validation.report.targets import TARGETS
 
-#: Where they lie in the catalog's folder, written by `./headroom calibrate --write --transfer`.
+#: Where it lies in the catalog's folder, written by `./headroom calibrate --write --transfer`.
 TRANSFERRED = Path("measurements") / "left_out_kinds.csv"
-_DIGITS = 5
+#: Groups of fewer configurations tell of nothing but these.
+_FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class TransferredFigure:
-    """An estimate by constants that were fitted without anything of its ``kind`` and ``key``."""
+class Transferred:
+    """Errors of a quantity by constants that were fitted without anything of ``kind`` and ``key``.
+
+    Ratios [-]: median and 90th percentile of errors, share of figures inside the interval, upper
+    over lower end of it, and the median of signed errors.
+    """
 
     kind: str
     key: str
-    id: str
     quantity: str
-    value: float
-    low: float
-    high: float
+    figures: int
+    median_error_ratio: float
+    p90_error_ratio: float
+    coverage_ratio: float
+    median_width_ratio: float
+    median_signed_error_ratio: float
 
 
-def transferred_text(figures: Iterable[TransferredFigure], digest: str) -> str:
-    """The estimates as CSV, below a line with the digest of the constants."""
-    text = StringIO()
-    text.write(f"{DIGEST}{digest}\n")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([field.name for field in fields(TransferredFigure)])
-    for figure in figures:
-        writer.writerow(
-            f"{each:.{_DIGITS}g}" if isinstance(each, float) else each for each in astuple(figure)
-        )
-    return text.getvalue()
+def transferred(
+    groups: Iterable[tuple[str, str, Sequence[LeftOutFigure]]], compared: Sequence[Compared]
+) -> Iterator[Transferred]:
+    """Errors of groups that were left out whole, in their order.
 
-
-def read_transferred(path: Path) -> list[TransferredFigure]:
-    """The estimates of a file.
-
-    Raises
-    ------
-    LeftOutInvalid
-        If it is not such a file.
+    Parameters
+    ----------
+    groups
+        Kind and key of each, and its figures as they were estimated without it.
+    compared
+        All figures that count, which say what they are figures of.
     """
-    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    names = [field.name for field in fields(TransferredFigure)]
-    table = csv.DictReader(StringIO(rest))
-    if not first.startswith(DIGEST) or list(table.fieldnames or ()) != names:
-        raise LeftOutInvalid(f"{path.name} has not the columns {', '.join(names)}")
-    numbers = {field.name for field in fields(TransferredFigure) if field.type == "float"}
-    try:
-        return [_figure(row, numbers) for row in table]
-    except (TypeError, ValueError) as wrong:
-        raise LeftOutInvalid(f"{path.name}: {wrong}") from None
-
-
-def _figure(row: Mapping[str, str], numbers: set[str]) -> TransferredFigure:
-    given: dict[str, Any] = {
-        name: float(text) if name in numbers else text for name, text in row.items()
-    }
-    return TransferredFigure(**given)
+    for kind, key, figures in groups:
+        entries = left_out_of(figures, compared)
+        for target in TARGETS:
+            covered = [entry for entry in entries if target.covers(entry)]
+            if len({(entry.source, entry.configuration) for entry in covered}) >= _FEWEST:
+                found = summary(covered)
+                ratios = {name: found[name] for name in found if name.endswith("_ratio")}
+                yield Transferred(kind, key, target.name, found["figures"], **ratios)

@@ -12,6 +12,8 @@ from service.calibration.command import (
 from service.calibration.documents import CalibrationEntry, differences, document_text
 from service.settings import INSTALLATION
 from service.validation.left_out import read_left_out
+from service.validation.tables import read_table
+from service.validation.transferred import TRANSFERRED, Transferred
 
 CATALOG = INSTALLATION / "hardware_catalog"
 
@@ -20,6 +22,18 @@ def test_left_out_comparisons_belong_to_the_constants() -> None:
     digest, figures = read_left_out(CATALOG / MEASUREMENTS / LEFT_OUT)
     assert digest == constants_digest(CATALOG), "run `./headroom calibrate --write`"
     assert {figure.quantity for figure in figures} >= {"tpot_s", "output_tokens_per_s"}
+
+
+def test_what_is_left_out_whole_belongs_to_the_constants() -> None:
+    digest, groups = read_table(CATALOG / TRANSFERRED, Transferred)
+    assert digest == constants_digest(CATALOG), "run `./headroom calibrate --write --transfer`"
+    assert {group.kind for group in groups} >= {"family", "engine", "weights"}
+
+
+@pytest.mark.parametrize("asked", [{"write": False}, {"write": True, "only": "inference"}])
+def test_kinds_are_left_out_of_all_constants_or_of_none(asked) -> None:
+    with pytest.raises(CalibrationRefused, match="--transfer goes with --write"):
+        calibration(CATALOG, note=str, transfer=True, **asked)
 
 
 def test_what_is_written_is_what_is_read() -> None:

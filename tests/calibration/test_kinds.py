@@ -10,14 +10,10 @@ from service.calibration.kinds import CLASS, ENGINE, FAMILY, FORMAT, LOAD, MODEL
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.measurements.compared import ComparedFigure
 from service.estimation.measurements.documents import MeasurementDocument
-from service.validation.left_out import LeftOutInvalid
+from service.validation.left_out import LeftOutFigure
 from service.validation.report.statistics import Compared
-from service.validation.report.transfer import transferred_groups
-from service.validation.transferred import (
-    TransferredFigure,
-    read_transferred,
-    transferred_text,
-)
+from service.validation.tables import LeftOutInvalid, read_table, table_text
+from service.validation.transferred import Transferred, transferred
 
 
 def _document(id_: str, model: str, **workload: float) -> MeasurementDocument:
@@ -75,26 +71,30 @@ def _compared(id_: str, configuration: str, measured: float) -> Compared:
     )
 
 
+def _without(id_: str, measured: float, value: float, low: float, high: float) -> LeftOutFigure:
+    return LeftOutFigure(id_, "tpot_s", measured, value, low, high, "s", "m", "a", "f", "e", "")
+
+
 def test_groups_are_told_by_what_was_estimated_without_them(tmp_path: Path) -> None:
-    written = [
-        TransferredFigure("family", "f", "1", "tpot_s", 1.2, 0.9, 1.5),
-        TransferredFigure("family", "f", "2", "tpot_s", 2.2, 2.1, 3.0),
-        TransferredFigure("engine", "e", "1", "tpot_s", 1.0, 0.9, 1.1),
-    ]
-    path = tmp_path / "left_out_kinds.csv"
-    path.write_text(transferred_text(written, "abc"))
-    assert read_transferred(path) == written
+    first, second = _without("1", 1.0, 1.2, 0.9, 1.5), _without("2", 2.0, 2.2, 2.1, 3.0)
     known = [_compared("1", "x", 1.0), _compared("2", "y", 2.0)]
     # One configuration of an engine tells of nothing but itself.
-    ((kind, key, _, found),) = transferred_groups(written, known)
-    assert (kind, key) == ("family", "f")
-    assert found["figures"] == 2
-    assert found["coverage_ratio"] == pytest.approx(0.5)
-    assert found["p90_error_ratio"] == pytest.approx(0.2)
+    groups = [("family", "f", [first, second]), ("engine", "e", [first])]
+    (found,) = written = list(transferred(groups, known))
+    assert (found.kind, found.key, found.figures) == ("family", "f", 2)
+    assert found.coverage_ratio == pytest.approx(0.5)
+    assert found.p90_error_ratio == pytest.approx(0.2)
+    assert found.median_signed_error_ratio > 0.0
+    path = tmp_path / "left_out_kinds.csv"
+    path.write_text(table_text(written, Transferred, "abc"))
+    digest, (read,) = read_table(path, Transferred)
+    assert digest == "abc"
+    assert (read.quantity, read.figures) == (found.quantity, 2)
+    assert read.median_width_ratio == pytest.approx(found.median_width_ratio, rel=1e-5)
 
 
 def test_a_file_that_is_no_such_comparison_is_told(tmp_path: Path) -> None:
     path = tmp_path / "left_out_kinds.csv"
     path.write_text("kind,key\n")
     with pytest.raises(LeftOutInvalid):
-        read_transferred(path)
+        read_table(path, Transferred)

@@ -14,7 +14,6 @@ from service.calibration.hierarchy import Fitted
 from service.calibration.kinds import FAMILY, alike
 from service.calibration.left_out import (
     left_out_figures,
-    table_text,
     with_entries,
 )
 from service.calibration.timed import WIDENINGS, TimedPart, mechanism_of
@@ -23,7 +22,8 @@ from service.core.interval import exact
 from service.estimation.calibrations import calibration
 from service.estimation.measurements.computed import computed
 from service.estimation.measurements.documents import MeasurementDocument
-from service.validation.left_out import LeftOutInvalid, read_left_out
+from service.validation.left_out import LeftOutFigure, read_left_out
+from service.validation.tables import LeftOutInvalid, table_text
 
 #: Constants that make rows: what the hardware family reaches, and what the engine adds.
 _TRUE = {"memory_ratio": 0.70, "layer_s": 1e-4}
@@ -177,7 +177,7 @@ def test_every_source_is_estimated_without_its_own_rows(
     inside = sum(figure.low <= figure.measured <= figure.high for figure in found)
     assert inside >= 0.8 * len(found)
     path = tmp_path / "left_out.csv"
-    path.write_text(table_text(found, "abc"))
+    path.write_text(table_text(found, LeftOutFigure, "abc"))
     digest, read = read_left_out(path)
     assert digest == "abc"
     assert [one.id for one in read] == [one.id for one in found]

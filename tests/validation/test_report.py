@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 
 from service.validation.left_out import (
-    DIGEST,
     LeftOutFigure,
-    LeftOutInvalid,
     left_out_of,
     read_left_out,
 )
@@ -19,6 +17,7 @@ from service.validation.report.assessed import Assessed, report
 from service.validation.report.document import accuracy_document
 from service.validation.report.remarks import Remark, read_remarks
 from service.validation.report.targets import TARGETS
+from service.validation.tables import DIGEST, LeftOutInvalid
 from tests.validation.accuracy import RENEW, found_accuracy, recorded_accuracy
 
 SUMMARY = {

@@ -101,7 +101,7 @@ OTHER_KERNELS = (
         frozenset({"amd-cdna3", "amd-cdna4"}),
         "vLLM, fused_moe/oracle/fp8.py, 2026 (AITER before all others where it is on, as in "
         "AMD's images), and SGLang's images for ROCm, 2025: AITER's kernels for experts, whose "
-        "blocks of rows go by the number of tokens",
+        "blocks of rows go by the number of tokens (AITER, fused_moe.py, get_block_size_M)",
     ),
 )
 

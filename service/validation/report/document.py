@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from service.estimation.measurements.quantities import QUANTITIES
 from service.validation.left_out import FORMER_ENGINE, left_out_of
 from service.validation.packaged import Packaged
-from service.validation.report import transfer
 from service.validation.report.assessed import Assessed, summary, worst
 from service.validation.report.console import figures
 from service.validation.report.ecologits import BATCH_SIZE, VERSION, beside_ecologits
 from service.validation.report.peers import Beside
 from service.validation.report.statistics import Compared, accuracy
 from service.validation.report.targets import TARGETS, Target
+from service.validation.transferred import Transferred
 
 _WORST_ROWS = 5
 _TITLE = """\
@@ -65,7 +66,7 @@ def accuracy_document(found: Assessed, less: Assessed, packaged: Packaged) -> st
     left_out = left_out_of(packaged.left_out or (), found.figures)
     parts = [_TITLE, *_in_short(left_out), _HOW, *_against_targets(found.figures, left_out)]
     parts += _by_what_is_known(left_out)
-    parts += _transferred(found.figures, packaged)
+    parts += _transferred(packaged.transferred)
     parts += _saying_less(found.figures, less.figures, packaged)
     parts += _beside_former(left_out, packaged)
     parts += _beside_peers(found.figures, left_out, packaged)
@@ -149,16 +150,29 @@ def _by_what_is_known(left_out: Sequence[Compared]) -> Iterator[str]:
     yield ""
 
 
-def _transferred(compared: Sequence[Compared], packaged: Packaged) -> Iterator[str]:
+def _transferred(groups: Sequence[Transferred]) -> Iterator[str]:
     """What becomes of errors where nobody measured such hardware, software, models or loads."""
-    if not packaged.transferred:
+    if not groups:
         return
-    yield from (transfer.HEADING, "", transfer.EXPLANATION, "")
-    yield from _header(*transfer.COLUMNS)
-    for kind, key, quantity, found in transfer.transferred_groups(packaged.transferred, compared):
-        bias = found["median_signed_error_ratio"]
+    yield "## What nobody measured"
+    yield ""
+    yield (
+        "A publication that is left out often ran what others measured as well. Here everything "
+        "of a hardware family is left out at once, or of an engine, a class of engines, a format "
+        "of weights, a kind of model, or of loads far from usual ones: what is estimated of it is "
+        "what would be said of such hardware or software before anyone measured it, with the wider "
+        "range of stand-ins. Groups of one configuration are not shown, nor are quantities that no "
+        "fitted constant decides. `./headroom calibrate --write --transfer` writes the comparison."
+    )
+    yield ""
+    yield from _header(
+        *("left out", "quantity", "figures"),
+        *("median error", "p90 error", "inside", "width", "bias"),
+    )
+    for one in groups:
         yield _line(
-            f"{kind} `{key}`", quantity, str(found["figures"]), *_plain_cells(found), f"{bias:+.0%}"
+            *(f"{one.kind} `{one.key}`", one.quantity, str(one.figures)),
+            *(*_plain_cells(asdict(one)), f"{one.median_signed_error_ratio:+.0%}"),
         )
     yield ""
 
