@@ -98,7 +98,9 @@ def _length(least: bool) -> Callable[[Mapping[str, Any], Any], str]:
 
 
 def _choice(ctx: Mapping[str, Any], _: Any) -> str:
-    return f"must be {str(ctx['expected']).replace(chr(39), '')}"
+    expected = str(ctx["expected"]).replace(chr(39), "")
+    # A word that stands alone is there in place of a number: as many as fit, or as a machine has.
+    return f"must be {expected}" if " " in expected else f"must be a whole number or {expected}"
 
 
 def _day(_: Mapping[str, Any], __: Any) -> str:

@@ -470,6 +470,7 @@ SENT = "/v1/estimates/inference"
         ({"as_of": "2026-02-30"}, "/as_of", "a day of the calendar", []),
         ({"workload": {"input_tokens": -5}}, "/workload/input_tokens", "must be at least 1", []),
         ({"workload": {"input_tokens": 10**12}}, "/workload/input_tokens", "10,000,000", []),
+        ({"workload": {"concurrency": "lots"}}, "/workload/concurrency", "number or max", []),
         ({"limits": {"ttft_ms": 500}}, "/limits/ttft_ms", "times are in seconds", ["ttft_s"]),
         ({"input_tokens": 512}, "/input_tokens", "workload", ["workload.input_tokens"]),
         ({"cost": {"currency": "EUR"}}, "/cost/currency", "money is in US dollars", []),
