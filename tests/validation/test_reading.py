@@ -94,6 +94,7 @@ def test_a_release_that_nobody_names_is_that_of_the_day(
     assert line.document is not None
     assert line.document.request.serving.engine_version == release  # type: ignore[union-attr]
     assert f"engine_version is not given; {release} is taken from {place}" in line.warnings
+    assert f"{place} is not known and left out" not in line.warnings
     named = changed(serving={"engine": "vllm", "engine_version": "0.11"}) | told
     line = one(snapshot, tmp_path, named)
     assert line.document is not None

@@ -101,7 +101,8 @@ def understood(given: Mapping[str, Any], snapshot: CatalogSnapshot) -> Understoo
                 named = f"/{'/'.join(map(str, place))}"
                 if error["type"] == "extra_forbidden":
                     plain = _changed(plain, place, None)
-                    warnings.append(f"{named[:200]} is not known and left out")
+                    if not any(said.endswith(f" is taken from {named}") for said in warnings):
+                        warnings.append(f"{named[:200]} is not known and left out")
                 else:
                     whole = max(round(error["input"]), 1)
                     plain = _changed(plain, place, whole)
