@@ -14,7 +14,9 @@ from service.core.deployment import Accelerator, Deployment, Parallelism, Precis
 from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
+from service.core.lightweight import computed_once
 from service.core.memory.tiers import MemoryTier
+from service.core.memory.training.memory import TrainingMemory, usual_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import (
     Fp8Recipe,
@@ -95,7 +97,7 @@ _ALL_DROPOUT: frozenset[DropoutSite] = frozenset(get_args(DropoutSite))
 _NOT_PREDICTING = "prediction_layers_left_out"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResolvedTraining:
     """A training run with everything filled in that its request left open or referred to.
 
@@ -118,6 +120,12 @@ class ResolvedTraining:
     machine: Entry[Machine] | None = None
     tier: Entry[MemoryTier] | None = None
     shared_batch: int | None = None
+
+    @computed_once
+    def memory(self) -> TrainingMemory:
+        """Its memory by the usual outcome of all that is left open: whether it fits."""
+        setup = self.setup
+        return usual_memory(setup.deployment, setup.micro_batch, setup.settings, self.overheads)
 
     def in_batches(self, size: int, sequences_each: float = 1.0) -> ResolvedTraining:
         """The same run with micro-batches of so many of what has so many sequences each."""
