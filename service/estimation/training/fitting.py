@@ -139,8 +139,25 @@ def untold_that_fits(
     The parameters are those of :func:`least_that_fits`.
     """
     whole, asked = _of_all_ranks(run, asked, resolved)
-    kept = _dividing(whole, further_stages(asked, whole.setup, framework), asked, resolved)
+    stages = further_stages(asked, whole.setup, framework)
+    if _is_beyond(whole.memory, stages):
+        return None
+    kept = _dividing(whole, stages, asked, resolved)
     return _fitted(run, kept, ()) if kept.memory.fits else None
+
+
+def _is_beyond(memory: TrainingMemory, stages: Sequence[int]) -> bool:
+    """Whether what none of some ZeRO stages divides is more than there is by itself.
+
+    The first one divides states of the optimizer alone. A run that does not fit has the smallest
+    of micro-batches, which take room of their own where the framework keeps gradients throughout.
+    """
+    if any(stage > 1 for stage in stages):
+        return False
+    least = memory.weights_bytes.value + memory.gradients_bytes.value
+    if memory.framework.keeps_gradients:
+        least = least + memory.activations_bytes.value + memory.logits_bytes.value
+    return bool(least > memory.usable_bytes)
 
 
 def _of_all_ranks(

@@ -224,14 +224,12 @@ def as_told(
         training = with_shard_degree(
             training, recipes, parallelism, None if accelerator is None else accelerator.value
         )
-    settings = replace(
-        training_settings(
-            training,
-            release.generation,
-            recipes,
-            architecture,
-            blocks=accelerator is not None and scales_blocks(accelerator.value),
-        ),
+    settings = training_settings(
+        training,
+        release.generation,
+        recipes,
+        architecture,
+        blocks=accelerator is not None and scales_blocks(accelerator.value),
         recomputed_layers_ratio=_recomputed_ratio(training, architecture, parallelism),
         left_open=left_open(request.training, framework, release.generation, architecture),
     )
@@ -265,7 +263,8 @@ def as_told(
     overheads = training_memory_overheads(snapshot)
     if request.precision.activations is None:
         narrower = products_left_open(framework, precision, accelerator.value)
-        settings = replace(settings, left_open=(*settings.left_open, *narrower))
+        if narrower:
+            settings = replace(settings, left_open=(*settings.left_open, *narrower))
     setup = TrainingSetup(
         Deployment(architecture, precision, accelerator.value, parallelism),
         MicroBatch(float(usual), float(training.sequence_length)),
@@ -312,8 +311,9 @@ def training_settings(
     architecture: ModelArchitecture | None,
     *,
     blocks: bool,
+    **known: Any,
 ) -> TrainingSettings:
-    """The core's value of settings that are filled in.
+    """The core's value of settings that are filled in, and of others that are ``known``.
 
     With the framework's generation, what it recomputes, how it scales operands of 8 bits on
     hardware that scales ``blocks`` by itself or not, and where the model has dropout.
@@ -347,6 +347,7 @@ def training_settings(
         gradient_sum_bytes=STATE_BYTES.get(asked.gradient_sum_dtype or "none", 0.0),
         adapter_bytes=None if asked.adapter_dtype is None else STATE_BYTES[asked.adapter_dtype],
         offload=valued(Offload, asked.offload),
+        **known,
     )
 
 
