@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from functools import lru_cache
 from math import gcd
 
 from service.core.architecture.model import LatentAttention, MixtureOfExperts, ModelArchitecture
@@ -53,6 +54,7 @@ def check_settings(
             )
 
 
+@lru_cache(maxsize=256)
 def matrix_names(architecture: ModelArchitecture) -> frozenset[str]:
     """Names of the matrices inside the layers, whole and without what comes before the last dot."""
     names = {

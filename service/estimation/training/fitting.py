@@ -56,6 +56,9 @@ class Run(Protocol):
     @property
     def overheads(self) -> TrainingOverheads: ...  # noqa: D102
 
+    @property
+    def memory(self) -> TrainingMemory: ...  # noqa: D102
+
     def in_batches(self, size: int) -> Self: ...  # noqa: D102
 
 
@@ -97,7 +100,7 @@ def least_that_fits(
     run, asked = _of_all_ranks(run, asked, resolved)
     stages = further_stages(asked, run.setup, framework)
     kept = _dividing(run, stages, asked, resolved)
-    memory = _memory(kept)
+    memory = kept.memory
     if memory.fits or not _may_recompute(asked, run.setup.settings):
         return _fitted(usual, kept, ())
     ways = (
@@ -106,10 +109,10 @@ def least_that_fits(
     other = _first(kept, ways, asked, resolved)
     # What is saved is that of one micro-batch: where nobody told it, a larger one fills the room.
     alike = other.in_batches(int(kept.setup.micro_batch.sequences))
-    recomputed = _memory(alike)
-    missing, is_near = _missing_bytes(memory), _may_keep_all(memory)
+    recomputed = alike.memory
+    missing, is_near = _missing_bytes(memory), _may_keep_all(kept)
     if not recomputed.fits:
-        lacks_little = not is_near and _may_keep_all(recomputed)
+        lacks_little = not is_near and _may_keep_all(alike)
         return _fitted(usual, other, (kept,)) if lacks_little else _fitted(usual, kept, ())
     parallelism = run.setup.deployment.parallelism
     if missing > 0.0 and (is_near or parallelism.replica_accelerators > 1):
@@ -136,8 +139,25 @@ def untold_that_fits(
     The parameters are those of :func:`least_that_fits`.
     """
     whole, asked = _of_all_ranks(run, asked, resolved)
-    kept = _dividing(whole, further_stages(asked, whole.setup, framework), asked, resolved)
-    return _fitted(run, kept, ()) if _memory(kept).fits else None
+    stages = further_stages(asked, whole.setup, framework)
+    if _is_beyond(whole.memory, stages):
+        return None
+    kept = _dividing(whole, stages, asked, resolved)
+    return _fitted(run, kept, ()) if kept.memory.fits else None
+
+
+def _is_beyond(memory: TrainingMemory, stages: Sequence[int]) -> bool:
+    """Whether what none of some ZeRO stages divides is more than there is by itself.
+
+    The first one divides states of the optimizer alone. A run that does not fit has the smallest
+    of micro-batches, which take room of their own where the framework keeps gradients throughout.
+    """
+    if any(stage > 1 for stage in stages):
+        return False
+    least = memory.weights_bytes.value + memory.gradients_bytes.value
+    if memory.framework.keeps_gradients:
+        least = least + memory.activations_bytes.value + memory.logits_bytes.value
+    return bool(least > memory.usable_bytes)
 
 
 def _of_all_ranks(
@@ -147,7 +167,7 @@ def _of_all_ranks(
 ) -> tuple[Resolved, TrainingSettingsRequest]:
     """The run and what was asked, with all ranks as one group where groups untold are too small."""
     untold = asked.data_parallel_shard_degree is None
-    if not untold or run.setup.settings.data_parallel_shard_degree is None or _memory(run).fits:
+    if not untold or run.setup.settings.data_parallel_shard_degree is None or run.memory.fits:
         return run, asked
     ranks = run.setup.deployment.parallelism.data
     told = asked.model_copy(update={GROUPED: ranks})
@@ -164,11 +184,13 @@ def _dividing(
     return _first(run, ({DIVIDED: stage} for stage in stages), asked, resolved)
 
 
-def _may_keep_all(memory: TrainingMemory) -> bool:
+def _may_keep_all(run: Run) -> bool:
     """Whether a run that does not fit by the estimate may have run as it is.
 
     What products of 8 bit hold beside a frozen base nobody has measured.
     """
+    setup = run.setup
+    memory = training_memory(setup.deployment, setup.micro_batch, setup.settings, run.overheads)
     near = _missing_bytes(memory) <= (_UNSURE - 1.0) * memory.usable_bytes
     return bool(memory.fits_certainty != "no" or near or _frozen_copies_bytes(memory) > 0.0)
 
@@ -184,7 +206,7 @@ def _holding_less(
     That costs no time, so that it comes before anything is recomputed.
     """
     bits = run.setup.deployment.precision.weights.bits_per_element
-    most = _memory(run).headroom_bytes.value
+    most = run.memory.headroom_bytes.value
     for one in framework.recipes.also_usual:
         names = tuple(one.settings)
         opened = any(
@@ -194,7 +216,7 @@ def _holding_less(
         if not opened or not set(names) <= HELD.keys():
             continue
         otherwise = asked.model_copy(update=dict(one.settings))
-        headroom = _memory(resolved(otherwise)).headroom_bytes.value
+        headroom = resolved(otherwise).memory.headroom_bytes.value
         if headroom > most:
             asked, most = otherwise, headroom
     return asked
@@ -219,7 +241,7 @@ def _in_part(
             found = resolved(told.model_copy(update=way)).in_batches(batch)
         except Rejected:
             return None
-        return found if _memory(found).fits else None
+        return found if found.memory.fits else None
 
     in_part = framework.recipes.recomputes_in_part
     architecture = whole.setup.deployment.architecture
@@ -259,12 +281,12 @@ def _has_parts(way: Recomputation, architecture: ModelArchitecture) -> bool:
 
 def fits(run: Run) -> bool:
     """Whether a run fits into each accelerator's memory."""
-    return bool(_memory(run).fits)
+    return bool(run.memory.fits)
 
 
 def headroom_bytes(run: Run) -> float:
     """Memory that a run leaves free on each accelerator, or lacks if negative [B]."""
-    return float(_memory(run).headroom_bytes.value)
+    return float(run.memory.headroom_bytes.value)
 
 
 def _first(
@@ -274,7 +296,7 @@ def _first(
     resolved: Callable[[TrainingSettingsRequest], Resolved],
 ) -> Resolved:
     """The run if it fits, else by the first of the ways that makes it fit, or saves most."""
-    found, most = run, _memory(run)
+    found, most = run, run.memory
     for way in ways:
         if most.fits:
             break
@@ -282,7 +304,7 @@ def _first(
             other = resolved(asked.model_copy(update=way))
         except Rejected:
             continue
-        memory = _memory(other)
+        memory = other.memory
         if memory.headroom_bytes.value > most.headroom_bytes.value:
             found, most = other, memory
     return found
@@ -387,8 +409,3 @@ def _said(settings: TrainingSettings) -> str:
     if settings.recomputed_layers_ratio < 1.0:
         return f"recomputation of {settings.recomputed_layers_ratio:.0%} of all layers"
     return "recomputation of whole layers"
-
-
-def _memory(run: Run) -> TrainingMemory:
-    setup = run.setup
-    return training_memory(setup.deployment, setup.micro_batch, setup.settings, run.overheads)

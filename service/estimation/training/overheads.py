@@ -51,6 +51,7 @@ def training_memory_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
     )
 
 
+@derived(most=512)
 def training_memory_entries(snapshot: CatalogSnapshot, release: str) -> tuple[str, ...]:
     """Ids of the calibrations that the runtime memory of a release comes from, the main one first.
 
@@ -64,6 +65,7 @@ def training_memory_entries(snapshot: CatalogSnapshot, release: str) -> tuple[st
     return (*reversed(levels), *others)
 
 
+@derived(most=512)
 def measured_framework(snapshot: CatalogSnapshot, release: str) -> str | None:
     """The framework whose memory measurements hold for a release; None for those of others.
 

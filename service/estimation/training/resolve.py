@@ -10,7 +10,6 @@ from typing import TypeAlias, TypeVar
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import FALLBACK_ENGINE, Engine
 from service.core.explanation import EstimateWarning
-from service.core.memory.training.memory import training_memory
 from service.estimation.platforms import resolve_placed
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
@@ -243,6 +242,6 @@ def _divided_to_fit(
 
 def _rate(run: ResolvedTraining, snapshot: CatalogSnapshot) -> float:
     """Tokens that a run takes a second."""
-    setup = run.setup
-    memory = training_memory(setup.deployment, setup.micro_batch, setup.settings, run.overheads)
-    return float(resolved_speed(setup, run.figures(snapshot), memory).tokens_per_s.value)
+    settled = replace(run.setup, settings=replace(run.setup.settings, left_open=()))
+    speed = resolved_speed(settled, run.figures(snapshot), run.memory)
+    return float(speed.tokens_per_s.value)

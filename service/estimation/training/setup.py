@@ -14,7 +14,9 @@ from service.core.deployment import Accelerator, Deployment, Parallelism, Precis
 from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
+from service.core.lightweight import computed_once
 from service.core.memory.tiers import MemoryTier
+from service.core.memory.training.memory import TrainingMemory, usual_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import (
     Fp8Recipe,
@@ -95,7 +97,7 @@ _ALL_DROPOUT: frozenset[DropoutSite] = frozenset(get_args(DropoutSite))
 _NOT_PREDICTING = "prediction_layers_left_out"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResolvedTraining:
     """A training run with everything filled in that its request left open or referred to.
 
@@ -118,6 +120,12 @@ class ResolvedTraining:
     machine: Entry[Machine] | None = None
     tier: Entry[MemoryTier] | None = None
     shared_batch: int | None = None
+
+    @computed_once
+    def memory(self) -> TrainingMemory:
+        """Its memory by the usual outcome of all that is left open: whether it fits."""
+        setup = self.setup
+        return usual_memory(setup.deployment, setup.micro_batch, setup.settings, self.overheads)
 
     def in_batches(self, size: int, sequences_each: float = 1.0) -> ResolvedTraining:
         """The same run with micro-batches of so many of what has so many sequences each."""
@@ -216,14 +224,12 @@ def as_told(
         training = with_shard_degree(
             training, recipes, parallelism, None if accelerator is None else accelerator.value
         )
-    settings = replace(
-        training_settings(
-            training,
-            release.generation,
-            recipes,
-            architecture,
-            blocks=accelerator is not None and scales_blocks(accelerator.value),
-        ),
+    settings = training_settings(
+        training,
+        release.generation,
+        recipes,
+        architecture,
+        blocks=accelerator is not None and scales_blocks(accelerator.value),
         recomputed_layers_ratio=_recomputed_ratio(training, architecture, parallelism),
         left_open=left_open(request.training, framework, release.generation, architecture),
     )
@@ -257,7 +263,8 @@ def as_told(
     overheads = training_memory_overheads(snapshot)
     if request.precision.activations is None:
         narrower = products_left_open(framework, precision, accelerator.value)
-        settings = replace(settings, left_open=(*settings.left_open, *narrower))
+        if narrower:
+            settings = replace(settings, left_open=(*settings.left_open, *narrower))
     setup = TrainingSetup(
         Deployment(architecture, precision, accelerator.value, parallelism),
         MicroBatch(float(usual), float(training.sequence_length)),
@@ -304,8 +311,9 @@ def training_settings(
     architecture: ModelArchitecture | None,
     *,
     blocks: bool,
+    **known: Any,
 ) -> TrainingSettings:
-    """The core's value of settings that are filled in.
+    """The core's value of settings that are filled in, and of others that are ``known``.
 
     With the framework's generation, what it recomputes, how it scales operands of 8 bits on
     hardware that scales ``blocks`` by itself or not, and where the model has dropout.
@@ -339,6 +347,7 @@ def training_settings(
         gradient_sum_bytes=STATE_BYTES.get(asked.gradient_sum_dtype or "none", 0.0),
         adapter_bytes=None if asked.adapter_dtype is None else STATE_BYTES[asked.adapter_dtype],
         offload=valued(Offload, asked.offload),
+        **known,
     )
 
 

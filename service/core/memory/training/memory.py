@@ -236,7 +236,7 @@ def training_memory(
     https://arxiv.org/abs/2205.05198; Ren et al., ZeRO-Offload, 2021,
     https://arxiv.org/abs/2101.06840
     """
-    found = _by_settings(deployment, micro_batch, settings, overheads, beside)
+    found = usual_memory(deployment, micro_batch, settings, overheads, beside)
     bits = deployment.precision.weights.bits_per_element
     others = {}
     # Of a run that fits nothing is chosen that does not; of several at once each choice counts.
@@ -245,7 +245,7 @@ def training_memory(
         if choice.is_open(settings, bits):
             held = choice.deployed(deployment)
             ways = settings.otherwise(choice)
-            by_others = (_by_settings(held, micro_batch, one, overheads, beside) for one in ways)
+            by_others = (usual_memory(held, micro_batch, one, overheads, beside) for one in ways)
             decides = choice.to_fit or fits_alone
             others[choice] = tuple(one for one in by_others if not decides or one.fits)
     others = {choice: by_others for choice, by_others in others.items() if by_others}
@@ -260,14 +260,14 @@ def _headroom(usable: Number, total: Interval) -> Interval:
     return Interval(usable - total.value, usable - total.high, usable - total.low)
 
 
-def _by_settings(
+def usual_memory(
     deployment: Deployment,
     micro_batch: MicroBatch,
     settings: TrainingSettings,
     overheads: TrainingOverheads,
-    beside: Beside,
+    beside: Beside = NOTHING,
 ) -> TrainingMemory:
-    """Memory of a run on its fullest accelerator by its very settings [B]."""
+    """The same by its very settings alone: values, without what intervals reach over [B]."""
     if deployment.accelerator.unified_memory:
         # The host's memory is its own: states cannot be paged out to it.
         settings = settings.kept_whole

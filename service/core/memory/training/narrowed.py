@@ -12,6 +12,8 @@ largest values of each operand where scaling is delayed)
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.sharding import kv_heads, rank_elements
 from service.core.deployment import Accelerator, Deployment, Parallelism
@@ -69,15 +71,22 @@ def narrowed_weights_bytes(
     recipe = str(settings.scaling)
     copies = 1.0 if _reads_either(deployment.accelerator) and recipe not in _BY_BOTH else 2.0
     held = deployment.precision.weights.bits_per_element < _NARROW_BITS
+    elements, matrices = _matrices(architecture, parallelism)
+    each = narrow + _WEIGHT_SCALES.get(recipe, 0.0)
+    history = matrices * _OPERANDS * _HISTORY_BYTES if recipe == "delayed" else 0.0
+    return layer_share * (elements * each * (copies - held) + history)
+
+
+@lru_cache(maxsize=512)
+def _matrices(architecture: ModelArchitecture, parallelism: Parallelism) -> tuple[float, float]:
+    """Elements of the matrices of all layers on a rank, and how many matrices there are [-]."""
     elements = matrices = 0.0
     for group in architecture.groups:
         for tensor in group.tensors:
             if tensor.is_matrix:
                 elements += group.count * rank_elements(tensor, parallelism, kv_heads(group))
                 matrices += group.count
-    each = narrow + _WEIGHT_SCALES.get(recipe, 0.0)
-    history = matrices * _OPERANDS * _HISTORY_BYTES if recipe == "delayed" else 0.0
-    return layer_share * (elements * each * (copies - held) + history)
+    return elements, matrices
 
 
 def _reads_either(accelerator: Accelerator) -> bool:
