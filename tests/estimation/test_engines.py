@@ -235,6 +235,15 @@ def test_releases_without_graphs_issue_kernels_one_by_one_and_scripts_wait_for_n
     assert not neuron.fuses_attention
 
 
+def test_exllama_fuses_attention_of_prompts_but_saves_no_memory_by_it(packaged_snapshot):
+    first = runtime_memory(packaged_snapshot).of("exllama@v1")
+    # A causal mask lets PyTorch fuse it, whose temporary tensors are as large all the same.
+    assert first.fuses_attention
+    assert first.fused_features_multiple == 8.0
+    assert first.score_bytes(None) == first.score_bytes(False) > 0.0
+    assert runtime_memory(packaged_snapshot).of("exllama@v2").score_bytes(None) == 0.0
+
+
 def test_what_is_older_than_all_that_is_known_is_answered_as_the_oldest(packaged_snapshot):
     answer = inference_memory_answer(asked("vllm", "2019"), packaged_snapshot)
     assert answer["deployment"]["serving"]["engine_generation"] == "before-0.2.6"

@@ -45,6 +45,12 @@ class AttentionWork:
     rearranged: bool = False
     read_ratio: Number = ALL_READ
 
+    @property
+    def head_features(self) -> float:
+        """Features of a head, the mean of those of keys and values; 0 where scores are none [-]."""
+        scores = self.scores_per_pair
+        return self.flops_per_pair / (4.0 * scores) if scores else 0.0
+
     def moved_bytes_per_token(self, regrown: bool, repeated: bool, reread_exponent: float) -> float:
         """What a sequence's step moves for each token that it attends to [B].
 

@@ -6,7 +6,7 @@ its residuals, from which the intervals of latencies and powers come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -33,6 +33,7 @@ COPIED_TOKENS = 32
 RUNTIME_FACTS = (
     "fuses_attention",
     "bytes_per_score",
+    "fused_features_multiple",
     "fuses_elementwise",
     "result_ratio",
     "regrows_cache",
@@ -173,6 +174,8 @@ class EngineOverhead:
     """Whether attention is one kernel, unless the request says otherwise."""
     bytes_per_score: float = field(default=0.0, metadata=ALIKE)
     """What attention that is not fused stores per pair of tokens and head [B]."""
+    fused_features_multiple: float = field(default=0.0, metadata=ALIKE)
+    """Features that heads have a multiple of where fused kernels take them; 0: any number [-]."""
     vector_attention: bool = field(default=False, metadata=ALIKE)
     """Whether fused attention computes without matrix units."""
     vector_attention_ratio: float = field(default=1.0, metadata=FIGURE)
@@ -269,10 +272,13 @@ class EngineOverhead:
         """What host and backend do to the time of a layer: nothing to that of a graph's [-]."""
         return 1.0 if self.replays_graphs else self.waited_ratio * self.backend_layer_ratio
 
-    def moved_per_score(self, fused: bool | None) -> float:
-        """What attention moves for each score, by what settings say of it [B]."""
+    def moved_per_score(self, fused: bool | None, head_features: Iterable[float] = ()) -> float:
+        """What attention moves for each score, by what settings say of it and by heads [B]."""
         fused = self.fuses_attention if fused is None else fused
-        return 0.0 if fused else SCORE_PASSES * self.bytes_per_score
+        multiple = self.fused_features_multiple
+        if fused and not (multiple and any(round(one) % multiple for one in head_features)):
+            return 0.0
+        return SCORE_PASSES * self.bytes_per_score
 
     def stages_at_work(self, overlapping: float) -> Number:
         """Pipeline stages that work at once on parts of prompts, of those that could [-]."""

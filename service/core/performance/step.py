@@ -356,7 +356,7 @@ def _rank_steps(
     on_host = bool(experts) and calibration.host is not None
     routed_flops = 0.0 if on_host else sum(one.token_flops for one in experts)
     attention: tuple[AttentionCost, ...] = ()
-    moved_per_score = engine.moved_per_score(fused)
+    moved_per_score = engine.moved_per_score(fused, (one.head_features for one in work.attention))
     # Where nobody states what vector units reach, attention counts as though on matrix units.
     on_vectors = (
         engine.vector_attention

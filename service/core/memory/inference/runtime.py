@@ -49,7 +49,9 @@ class EngineRuntime:
     allocator beside them [B]. ``bytes_per_logit`` is what sampling takes, ``widened_logit_bytes``
     what is added where the model's own code widens logits and the engine runs that,
     ``bytes_per_score`` what attention that is not fused takes for each score [B], of which
-    ``copied_score_bytes`` are a copy that some backends make; where the engine ``keeps_copies``,
+    ``copied_score_bytes`` are a copy that some backends make, and ``fused_score_bytes`` the same
+    of fused attention, whose kernels take heads of a multiple of ``fused_features_multiple``
+    features, or of any number where that is zero [-]; where the engine ``keeps_copies``,
     pools of some keep those of each step, whatever room is left, and with ``widens_prompts`` they
     hold a matrix in 16 bit, too. The engine
     ``fuses_attention`` unless settings say otherwise, which not all of its users leave at that
@@ -119,6 +121,8 @@ class EngineRuntime:
     cache_copies: float = 1.0
     bytes_per_score: float = 0.0
     copied_score_bytes: float = 0.0
+    fused_score_bytes: float = 0.0
+    fused_features_multiple: float = 0.0
     keeps_copies: bool = False
     widens_prompts: bool = False
     widened_logit_bytes: float = 0.0
@@ -216,7 +220,9 @@ class EngineRuntime:
     def score_bytes(self, fused: bool | None, copies: Number = 1.0) -> Number:
         """What attention takes for each score, by settings and the copies that are held [B]."""
         fused = self.fuses_attention if fused is None else fused
-        return 0.0 if fused else self.bytes_per_score + (copies - 1.0) * self.copied_score_bytes
+        if fused:
+            return self.fused_score_bytes
+        return self.bytes_per_score + (copies - 1.0) * self.copied_score_bytes
 
     def corrected(self, correction: Correction) -> EngineRuntime:
         """The same with what is measured corrected."""
