@@ -10,8 +10,8 @@ from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Term
 from service.calibration.rows import Row
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.engines import engine_of_release, generation_of_release
-from service.estimation.levels import ASSUMPTION, hardware_keys
+from service.core.engines import EngineWorkload, engine_of_release, generation_of_release
+from service.estimation.levels import ASSUMPTION, engine_keys, hardware_keys
 
 #: A deviation is written where rows took away this share of its prior's spread, or more.
 LEAST_INFORMED_RATIO = 0.03
@@ -52,7 +52,7 @@ def level_entries(
         _entry(id_, applies_to, complete(figures), chosen, snapshot)
         for part, terms in parts.items()
         for id_, applies_to, figures, chosen in _levels(
-            part, terms, fitted, used, least_informed_ratio
+            part, terms, fitted, used, snapshot, least_informed_ratio
         )
     ]
 
@@ -62,6 +62,7 @@ def _levels(
     terms: tuple[Term, ...],
     fitted: Fitted,
     rows: Sequence[Row],
+    snapshot: CatalogSnapshot,
     least_informed_ratio: float,
 ) -> Iterator[tuple[str, Keys, dict[str, float], Sequence[Row]]]:
     """Id, what it applies to, figures and rows of every level of a part that has something."""
@@ -87,20 +88,21 @@ def _levels(
                 figures = {told: values[told]}
             if figures and (chosen or any(key in term.usual_of for term in terms)):
                 yield f"{part}/{key}", {"part": part, **keys}, figures, chosen
-        yield from _usual(part, terms, level.kind, fitted)
+        yield from _usual(part, terms, level.kind, fitted, snapshot)
 
 
 def _usual(
-    part: str, terms: tuple[Term, ...], kind: str, fitted: Fitted
+    part: str, terms: tuple[Term, ...], kind: str, fitted: Fitted, snapshot: CatalogSnapshot
 ) -> Iterator[tuple[str, Keys, dict[str, float], Sequence[Row]]]:
     """Levels that no row has of which something is known to be usual, which holds there, too.
 
-    They are of hardware, hosts, links, and generations of measured engines. Engines without any
-    row take the figures of those that they are like instead.
+    They are of hardware, hosts, links, engines and their generations: what engines do is told by
+    their source, whether anybody timed them or not.
     """
     known = {key for key, _ in fitted.keys(terms[0], kind)}
+    workload: EngineWorkload = "training" if part.startswith("training") else "inference"
     for key in sorted({key for term in terms for key in term.usual_of} - known):
-        keys = _keys_of(kind, key, dict(fitted.keys(terms[0], "engine")))
+        keys = _keys_of_engine(kind, key, snapshot, workload) or _keys_of(kind, key)
         if keys is None:
             continue
         values = fitted.values(keys)
@@ -108,16 +110,23 @@ def _usual(
         yield f"{part}/{key}", {"part": part, **keys}, figures, ()
 
 
-def _keys_of(kind: str, key: str, engines: Mapping[str, Keys]) -> Keys | None:
-    """All keys of something whose key of a kind is known; None where that does not tell them.
+def _keys_of_engine(
+    kind: str, key: str, snapshot: CatalogSnapshot, workload: EngineWorkload
+) -> Keys | None:
+    """All keys of an engine, or of a generation of one, for a workload that it runs."""
+    generation = generation_of_release(key)
+    if kind != ("engine" if generation is None else "generation"):
+        return None
+    engine = snapshot.engines.get(engine_of_release(key))
+    if engine is None or workload not in engine.value.classes:
+        return None
+    return engine_keys(key, snapshot.engines, workload)
 
-    ``engines`` are those that were measured, with their keys.
-    """
+
+def _keys_of(kind: str, key: str) -> Keys | None:
+    """All keys of something else whose key of a kind is known; None where it does not tell them."""
     if kind == "link":
         return {kind: key}
-    if kind == "generation" and generation_of_release(key) is not None:
-        engine = engines.get(engine_of_release(key))
-        return None if engine is None else {**engine, kind: key}
     if kind == "memory" and "/" not in key:
         return {kind: key}
     wider = {"host": "vendor", "hardware": "memory"}.get(kind)

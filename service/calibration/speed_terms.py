@@ -8,6 +8,10 @@ from service.calibration.hierarchy import Level, Term
 from service.calibration.native_terms import BACKEND_TERMS, READS, UNPACKING
 
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
+#: What keeps 16-bit products from their peak keeps narrower ones from theirs: on Hopper large ones
+#: reach 0.79 to 0.80 in 16 bit (XLA, matmul_interpolator_data.h, 2025) and 0.76 to 0.78 in 8 bit
+#: (TileLang, benchmark/matmul_fp8, 2025).
+_NARROW = (Level("vendor", 0.04), Level("family", 0.09))
 #: Rates over power are known of most families, other than by how far kernels fall short of peaks.
 _POWERED = (Level("vendor", 0.04), Level("family", 0.08))
 _KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
@@ -42,8 +46,9 @@ _TOLD = (Level("class", 0.01), Level("engine", 0.01), Level("generation", 0.07))
 #: publication's.
 _CHOICES = (Level("class", 0.05), Level("engine", 0.03), Level("generation", 0.15))
 _LINKS = (Level("link", 0.20),)
-#: Kinds of links have next to nothing in common but that messages take time.
-_MESSAGES = (Level("link", 0.25),)
+#: Small messages were timed on each kind of link, and take up to twice as long or half as long by
+#: which engine sends them: eager calls of a library, or kernels within a graph.
+_MESSAGES = (Level("link", 0.12),)
 _HOSTS = (Level("vendor", 0.03), Level("host", 0.10))
 
 #: Kernels of a step with prompts, of which no graphs are captured, are issued as eager ones are:
@@ -53,7 +58,7 @@ _PROMPT_LAYER_S = {
     "vllm": 1.5e-4,
     "vllm@before-0.2.6": 2.5e-4,
     "vllm@before-0.6": 2.5e-4,
-    "sglang": 1.5e-4,
+    "tgi": 1.5e-4,
 }
 
 #: What lies between two steps: schedules and inputs made in Python while the accelerator waits,
@@ -75,11 +80,15 @@ _STEP_S = {
 #: which was the smaller half of 62% of the time that its server and scheduler took (vLLM blog,
 #: 5 September 2024). Batches of programs of fixed shapes stay as they are until all are answered:
 #: nothing is scheduled, and tokens are chosen on the accelerator. TensorRT-LLM and LMDeploy manage
-#: batches in C++, others in Python.
+#: batches in C++, others in Python. Text Generation Inference schedules in Rust, but decodes the
+#: text of one token after the other in Python, looks for the ends of answers and packs what the
+#: scheduler is told, all before the next step (generate_token in its flash_causal_lm.py, 2024):
+#: about as much as output processing in vLLM.
 _SEQUENCE_S = {
     "fixed-shapes": 2e-6,
     "tensorrt-llm": 5e-6,
     "lmdeploy": 5e-6,
+    "tgi": 1e-4,
     "vllm@before-0.2.6": 2.2e-4,
     "vllm@before-0.6": 2.2e-4,
 }
@@ -131,7 +140,7 @@ _MATRIX_RATIO = {
     "intel-gaudi": 0.85,
     "intel-gaudi3": 0.85,
 }
-_NARROW_MATRIX_RATIO = {"intel-gaudi": 0.85, "intel-gaudi3": 0.85}
+_NARROW_RATIO = {"intel-gaudi": 1.0, "intel-gaudi3": 1.0}
 
 #: So many of them for a joule are no limit to any accelerator.
 UNLIMITED = 5e12
@@ -160,15 +169,22 @@ FLOPS_PER_JOULE = {
     "nvidia-blackwell-gb20x": 6e11,
 }
 
-#: Kernels one by one: from Python some 10 us each, about thirty in a layer (PyTorch, CUDA Graphs,
-#: 2021); from native code 2 to 4 us each. ExLlama issues fourteen of a layer from there, and from
-#: Python the four of attention, with a dozen views of tensors (its model.py, 2023). Before vLLM
-#: captured graphs, each step was issued as those with prompts are.
+#: Kernels one by one: from Python some 10 us each (PyTorch, CUDA Graphs, 2021), about fifty in a
+#: layer of Transformers: 16 of norms, 10 of rotations, 7 of their angles, 6 of attention and its
+#: cache, 11 of products, activation and sums (its modeling_llama.py, 2024). AutoAWQ's fused layers
+#: have 17: five products of two kernels each, two norms, one of attention with rotation and cache,
+#: four of activation and sums; yet modules are called, and tensors cut and reshaped, from Python
+#: all the same (its fused modules, 2024). From native code kernels take 2 to 4 us each. ExLlama
+#: issues fourteen of a layer from there, and from Python the four of attention, with a dozen views
+#: of tensors (its model.py, 2023). Before vLLM and Text Generation Inference captured graphs, each
+#: step was issued as those with prompts are.
 _LAYER_S = {
     "eager": 5e-4,
+    "autoawq": 3e-4,
     "llama.cpp-like": 6e-5,
     "exllama@v1": 1e-4,
     "vllm@before-0.2.6": _PROMPT_LAYER_S["vllm@before-0.2.6"],
+    "tgi@before-2.0": _PROMPT_LAYER_S["tgi"],
 }
 
 #: Engines that loop over experts: eager code selects rows, multiplies three times, weighs and adds
@@ -234,9 +250,11 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     "speed/hardware": (
         Term("matrix_16bit_ratio", 0.62, 0.10, 0.90, 0.15, _HARDWARE, usual_of=_MATRIX_RATIO),
         Term(
-            *("matrix_8bit_ratio", 0.55, 0.10, 0.90, 0.15, _HARDWARE), usual_of=_NARROW_MATRIX_RATIO
+            *("narrow_8bit_ratio", 0.95, 0.4, 1.2, 0.10, _NARROW),
+            logarithmic=True,
+            usual_of=_NARROW_RATIO,
         ),
-        Term("matrix_4bit_ratio", 0.45, 0.05, 0.90, 0.15, _HARDWARE),
+        Term("narrow_4bit_ratio", 0.75, 0.4, 1.2, 0.10, _NARROW, logarithmic=True),
         Term("memory_ratio", 0.82, 0.30, 0.97, 0.10, _HARDWARE, usual_of=_MEMORY_RATIO),
         Term("overlap_ratio", 0.90, 0.0, 1.0, 0.20, _HARDWARE),
         Term(

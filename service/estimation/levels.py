@@ -298,6 +298,7 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
     figures: dict[str, Interval] = {}
     entries: list[str] = []
     missing: list[str] = []
+    usual: list[str] = []
     if part in known:
         figures.update(known[part].value)
         entries.append(part)
@@ -305,7 +306,7 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
         if kind not in keys:
             continue
         own = f"{part}/{asked.get(kind, keys[kind])}"
-        id_ = next((one for one in _ids(part, kind, keys[kind], snapshot) if one in known), None)
+        id_ = next(_ids(part, kind, keys[kind], snapshot), None)
         if (
             id_ is None
             or id_ != own
@@ -316,6 +317,12 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
         if id_ is not None:
             figures.update(known[id_].value)
             entries.append(id_)
+        if id_ != own and own in known:
+            usual.append(own)
+    # What is usual of something itself says more than what was measured of what it is like.
+    for own in usual:
+        figures.update(known[own].value)
+        entries.append(own)
     return Held(part, figures, tuple(entries), tuple(missing))
 
 
@@ -380,16 +387,17 @@ def _newest_like(part: str, keys: Keys, snapshot: CatalogSnapshot) -> tuple[str,
     """
     if "engine" not in keys:
         return None
-    for name, _ in kin_of(keys["engine"], snapshot.engines):
-        if f"{part}/{name}" in snapshot.calibrations:
-            generations = snapshot.engines[name].value.generations
-            if name == keys["engine"] or not generations:
-                return None
-            of_release = generation_of_release(keys.get("generation", ""))
-            until = snapshot.engines[keys["engine"]].value.superseded(of_release)
-            begun = [one for one in generations if until is None or one.since < until]
-            return name, (begun or generations[:1])[-1].id
-    return None
+    found = next(_ids(part, "engine", keys["engine"], snapshot), None)
+    if found is None:
+        return None
+    name = found.removeprefix(f"{part}/")
+    generations = snapshot.engines[name].value.generations
+    if name == keys["engine"] or not generations:
+        return None
+    of_release = generation_of_release(keys.get("generation", ""))
+    until = snapshot.engines[keys["engine"]].value.superseded(of_release)
+    begun = [one for one in generations if until is None or one.since < until]
+    return name, (begun or generations[:1])[-1].id
 
 
 def log_sigma(spread: Figures, missing: Iterable[tuple[str, str]]) -> float:
@@ -460,9 +468,13 @@ def unmeasured_ratio(part: str, kind: str, mechanism: str) -> str:
 
 
 def _ids(part: str, kind: str, key: str, snapshot: CatalogSnapshot) -> Iterator[str]:
-    """Ids of the entries that may hold at a level, the level's own first."""
+    """Ids of the entries that may hold at a level, the best first.
+
+    An engine's own comes first where it was measured; else that of what it is like.
+    """
+    known = snapshot.calibrations
     names = [key]
     if kind == "engine":
         names = [name for name, _ in kin_of(key, snapshot.engines)]
-    for name in names:
-        yield f"{part}/{name}"
+    found = [f"{part}/{name}" for name in names if f"{part}/{name}" in known]
+    yield from sorted(found, key=lambda id_: _is_assumed(known[id_]))

@@ -13,6 +13,7 @@ from service.calibration.hierarchy import Keys, Level, Term, fit
 from service.calibration.levels import level_entries
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
+from service.core.interval import exact
 from service.estimation.levels import (
     ASSUMPTION,
     SPEED,
@@ -29,7 +30,7 @@ _LEVELS = (Level("vendor", 0.1), Level("family", 0.1))
 _USUAL = {"red-2": 0.3, "blue": 0.8, "quick-like/red-2": 0.4}
 _RATIO = Term("memory_ratio", 0.5, 0.1, 0.9, 0.3, _LEVELS, usual_of=_USUAL)
 _OTHER = Term("overlap_ratio", 0.5, 0.1, 0.9, 0.3, _LEVELS)
-#: Engines without rows take the figures of those that they are like.
+#: Of names that are no engine's nothing is known.
 _STEP_S = Term("step_s", 0.5, 0.1, 0.9, 0.3, (Level("engine", 0.1),), usual_of={"quick": 0.2})
 
 
@@ -73,7 +74,7 @@ def test_what_is_usual_of_a_class_on_a_family_is_none_of_the_family(entries):
     assert f"{_PART}/quick-like/red-2" not in entries
 
 
-def test_what_is_usual_of_engines_is_none_of_their_levels(entries):
+def test_what_is_usual_of_what_is_no_engine_is_not_written(entries):
     parts = {id_.rpartition("/")[0] for id_ in entries}
     assert parts == {"speed", _PART}
 
@@ -94,6 +95,23 @@ def test_usual_values_hold_and_still_count_as_unmeasured(entries, packaged_snaps
     assert found.missing == _KINDS
     assert "red-2" not in measured_families(snapshot)
     assert "nvidia-hopper" in measured_families(snapshot)
+
+
+def test_what_is_usual_of_an_engine_says_more_than_what_it_is_like(packaged_snapshot):
+    """SGLang is like vLLM; what its source tells of it holds in place of what vLLM measured."""
+    part = "speed/engines"
+    keys = speed_keys("sglang", "nvidia-hopper", "scale-up", packaged_snapshot.engines)
+    like = held(packaged_snapshot, part, SPEED[part], keys)
+    made = packaged_snapshot.calibrations[f"{part}/vllm"]
+    origins = {"layer_s": replace(made.origins["layer_s"], source=ASSUMPTION, kind="assumed")}
+    entry = replace(made, id=f"{part}/sglang", value={"layer_s": exact(1e-5)}, origins=origins)
+    snapshot = replace(
+        packaged_snapshot, calibrations={**packaged_snapshot.calibrations, entry.id: entry}
+    )
+    found = held(snapshot, part, SPEED[part], keys)
+    assert found.figures == {**like.figures, "layer_s": exact(1e-5)}
+    assert found.entries == (*like.entries, entry.id)
+    assert found.missing == like.missing
 
 
 def test_engines_on_hardware_of_other_vendors_than_measured_are_not_measured(packaged_snapshot):

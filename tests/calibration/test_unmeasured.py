@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +13,13 @@ import pytest
 from service.calibration.hierarchy import Fitted, Keys, Level, Term, fit
 from service.calibration.levels import level_entries
 from service.core.elementwise import FloatArray
+from service.core.engines import Engine, Generation
 
 _STEP_S = Term(
     *("step_s", 1e-3, 1e-6, 1e-1, 0.3),
     (Level("class", 0.1), Level("engine", 0.2), Level("generation", 0.2)),
     logarithmic=True,
-    usual_of={"quick@2": 5e-4, "unheard@1": 2e-4},
+    usual_of={"quick@2": 5e-4, "unheard": 2e-4, "unknown": 1e-4},
 )
 _RATE = Term(
     *("rate", 10.0, 1.0, 100.0, 0.3),
@@ -53,10 +54,25 @@ def _fitted(term: Term, measured: float) -> Fitted:
     return fit(predict, [measured], [_ROW.keys], (term,), [1.0])
 
 
-def _figures(part: str, term: Term, measured: float) -> dict[str, tuple[float, bool]]:
+def _snapshot() -> Any:
+    """A catalog of two engines that serve, of which rows tell of one."""
     source = SimpleNamespace(document={"year": 2025})
-    snapshot = cast("Any", SimpleNamespace(sources={"a": source, "headroom-assumption": source}))
-    entries = level_entries({part: (term,)}, _fitted(term, measured), [_ROW], snapshot)
+    engines = {
+        id_: SimpleNamespace(
+            value=Engine(
+                id=id_,
+                name=id_,
+                classes={"inference": "compiled"},
+                generations=tuple(Generation(one, f"202{one}-01", "All.") for one in generations),
+            )
+        )
+        for id_, generations in (("quick", ("1", "2")), ("unheard", ()))
+    }
+    return SimpleNamespace(sources={"a": source, "headroom-assumption": source}, engines=engines)
+
+
+def _figures(part: str, term: Term, measured: float) -> dict[str, tuple[float, bool]]:
+    entries = level_entries({part: (term,)}, _fitted(term, measured), [_ROW], _snapshot())
     return {one.id: (one.figures[term.name], one.fitted) for one in entries}
 
 
@@ -67,8 +83,16 @@ def test_what_is_usual_of_a_generation_without_rows_is_written_as_assumed() -> N
     value, fitted = found["engines/quick@2"]
     assert not fitted
     assert 5e-4 < value < 2e-3
-    # An engine that nobody measured takes all figures of those that it is like.
-    assert "engines/unheard@1" not in found
+
+
+def test_what_its_source_says_of_an_engine_is_written_though_nobody_timed_it() -> None:
+    """Its class was found to take longer than usual, of which it has its part."""
+    found = _figures("engines", _STEP_S, 2e-3)
+    value, fitted = found["engines/unheard"]
+    assert not fitted
+    assert 2e-4 < value < found["engines/quick@2"][0]
+    # Of names that are no engine of the catalog nothing is known.
+    assert "engines/unknown" not in found
 
 
 def test_what_is_usual_of_hardware_without_rows_is_written_as_assumed() -> None:
@@ -102,9 +126,7 @@ def _entry_of(part: str, term: Term, key: str) -> dict[str, str]:
         return np.log(values[term.name])
 
     fitted = fit(predict, [term.usual], [row.keys], (term,), [1.0])
-    source = SimpleNamespace(document={"year": 2025})
-    snapshot = cast("Any", SimpleNamespace(sources={"a": source, "headroom-assumption": source}))
-    entries = level_entries({part: (term,)}, fitted, [row], snapshot)
+    entries = level_entries({part: (term,)}, fitted, [row], _snapshot())
     found = next(one for one in entries if one.id == f"{part}/{key}")
     assert not found.fitted
     return {kind: one for kind, one in found.applies_to.items() if kind != "part"}

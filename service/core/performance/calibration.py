@@ -412,19 +412,22 @@ class PerformanceCalibration:
 def hardware_efficiency(figures: Figures) -> HardwareEfficiency:
     """A hardware family's efficiencies from its figures, as a backend reaches them."""
 
-    def by_backend(name: str) -> Number:
+    def over_usual(name: str) -> Number:
         return figures[name].value if name in figures else 1.0
 
-    of_products = by_backend("backend_matrix_ratio")
-    ratios = {
-        bits: figures[f"matrix_{bits}bit_ratio"].value * of_products for bits in (32, 16, 8, 4)
-    }
+    of_products = over_usual("backend_matrix_ratio")
+    ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value * of_products for bits in (32, 16)}
+    for bits in (8, 4):
+        # Earlier revisions of the catalog have shares of peaks.
+        share = figures.get(f"matrix_{bits}bit_ratio")
+        narrow = ratios[16] * over_usual(f"narrow_{bits}bit_ratio")
+        ratios[bits] = narrow if share is None else share.value * of_products
     return from_figures(
         HardwareEfficiency,
         figures,
         matrix_ratio=ratios,
-        memory_ratio=figures["memory_ratio"].value * by_backend("backend_memory_ratio"),
-        blas_ratio=by_backend("backend_blas_ratio"),
+        memory_ratio=figures["memory_ratio"].value * over_usual("backend_memory_ratio"),
+        blas_ratio=over_usual("backend_blas_ratio"),
     )
 
 
