@@ -10,7 +10,7 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
 )
 from service.core.performance.collectives import Message, all_reduce, all_to_all, send
-from service.core.performance.issued import narrowing_expert
+from service.core.performance.issued import apart_reductions, narrowing_expert
 from service.core.performance.kernels import OPERAND_BITS, engine_precision
 from service.core.performance.work import MACHINE_RANKS, RankWork
 
@@ -31,6 +31,9 @@ def token_message(
     if parallelism.tensor > 1:
         reduced = all_reduce(parallelism.tensor, accelerator, link_ratio, floor_s)
         sent.append((reduced, work.reductions, hidden_bytes))
+        # Meanwhile the next expert multiplies, which hides latencies.
+        beside = Message(0.0, reduced.byte_s)
+        sent.append((beside, apart_reductions(work, calibration.engine), hidden_bytes))
     if work.exchanges:
         exchanged = all_to_all(parallelism.expert, accelerator, link_ratio, floor_s)
         each_bytes = work.exchanges_bytes_per_token / parallelism.tensor

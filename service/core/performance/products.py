@@ -362,7 +362,7 @@ def product_rates(
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
     rate = rate * hardware.expert_ratio * filled
     if tiled_rows(item, bits, accelerator, calibration.engine):
-        rate = limited_by_scaling(rate, accelerator, calibration.engine)
+        rate = limited_by_scaling(rate, item, accelerator, calibration.engine)
     return rate, bandwidth * hardware.expert_ratio
 
 

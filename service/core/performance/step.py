@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from math import log
 from typing import NamedTuple
 
 from numpy import ndarray
@@ -56,6 +57,9 @@ _VECTOR_SCORE_FLOPS = 512.0
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
 _VECTOR_ROWS = 8
+#: How far the time is off that a server's process takes to tell tokens, either way: servers' cores
+#: differ by half (``core_time_ratio`` of platforms), and load generators often share them [-].
+_TOLD_DOUBT_RATIO = 1.5
 #: Of a logit that is copied to the host [B].
 _LOGIT_BYTES = 4.0
 
@@ -275,9 +279,14 @@ class RankSteps:
             overhead_s = overhead_s + apart_s * load.prompts
         if not is_nothing(self.prompts_s):
             overhead_s = overhead_s + self.prompts_s * load.prompts
+        unsure_s = overhead_s
         if not is_nothing(self.told_s):
             # The server's process falls behind where steps are shorter than it takes to tell them.
-            overhead_s = maximum(overhead_s, self.told_s * sequences - work_s - interconnect_s)
+            told_s, within_s = self.told_s * sequences, work_s + interconnect_s
+            slower_s = maximum(told_s * _TOLD_DOUBT_RATIO - within_s, overhead_s)
+            faster_s = maximum(told_s / _TOLD_DOUBT_RATIO - within_s, overhead_s)
+            overhead_s = maximum(overhead_s, told_s - within_s)
+            unsure_s = maximum(overhead_s, (slower_s - faster_s) / (2.0 * log(_TOLD_DOUBT_RATIO)))
         return StepTime(
             total_s=work_s + interconnect_s + overhead_s,
             work_s=work_s,
@@ -287,6 +296,7 @@ class RankSteps:
             overhead_s=overhead_s,
             flops=flops,
             memory_bytes=memory_bytes,
+            unsure_overhead_s=unsure_s,
             narrowing_s=self.narrowing_s,
             host_s=host_s,
             uneven_s=uneven_s,
