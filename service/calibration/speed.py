@@ -27,6 +27,7 @@ from service.core.performance.calibration import (
 )
 from service.core.performance.inference.latency import inference_latency
 from service.core.performance.inference.shares import time_shares
+from service.core.performance.servers import SCRIPT_TOLD_RATIO
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.levels import (
     SPEED_WIDENING,
