@@ -268,6 +268,18 @@ def _is_grouped(item: MatrixProduct, accelerator: Accelerator, engine: EngineOve
     return engine.grouped_expert_tiles and GROUPED_TILES.multiply(item, accelerator.family)
 
 
+def filled_rows(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> float:
+    """Rows that fill tiles of experts' and that kernels around grouped products pass over.
+
+    Buffers have room for a tile beyond the rows of each expert, whether it is chosen or not
+    (vLLM, deep_gemm_utils.py, 2025: ``compute_aligned_M``).
+    """
+    bits = 8 if item.weight_bits < 16.0 else 16
+    if not tiled_rows(item, bits, accelerator, engine):
+        return 0.0
+    return GROUPED_TILES.rows * item.copies * _is_grouped(item, accelerator, engine)
+
+
 def limited_by_scaling(
     flops_per_s: Number, item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead
 ) -> Number:

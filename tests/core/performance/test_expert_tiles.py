@@ -227,7 +227,26 @@ def test_grouped_products_fill_larger_tiles_and_wait_for_no_scales():
     halves = step(8.0, "fp8", blackwell, **unlimited)
     wholes = step(8.0, "fp8", blackwell, grouped_expert_tiles=True, **unlimited)
     assert halves.compute_s < wholes.compute_s <= 2.0 * halves.compute_s
-    assert wholes.memory_bytes == halves.memory_bytes
+
+
+def test_kernels_around_grouped_products_pass_over_a_tile_for_each_expert():
+    blackwell = replace(H100, family="nvidia-blackwell")
+    tiles = {"scaled_tile_rows": 64.0}
+    work, _ = _work("fp8")
+    row_bytes = sum(
+        2.0 * (item.input_features + item.output_features) * item.calls
+        for item in work.products
+        if item.experts
+    )
+
+    def filled_bytes(tokens):
+        plain = step(tokens, "fp8", blackwell, **tiles)
+        grouped = step(tokens, "fp8", blackwell, grouped_expert_tiles=True, **tiles)
+        return grouped.memory_bytes - plain.memory_bytes
+
+    # Eight experts hold as many buffers, whatever the tokens chose.
+    assert filled_bytes(1.0) == pytest.approx(8.0 * GROUPED_TILES.rows * row_bytes)
+    assert filled_bytes(4096.0) == pytest.approx(filled_bytes(1.0))
 
 
 def test_on_hopper_they_are_left_to_ranks_that_hold_whole_experts():
