@@ -27,6 +27,7 @@ from service.core.performance.calibration import (
 )
 from service.core.performance.inference.latency import inference_latency
 from service.core.performance.inference.shares import time_shares
+from service.core.performance.servers import SCRIPT_TOLD_RATIO
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.levels import (
     SPEED_WIDENING,
@@ -73,7 +74,7 @@ _KNOWN = (
     *("widened_from_rows", "many_widened_from_rows", "head_reads_exponent_ratio"),
     "rereads_by_sequence",
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
-    *("default_expert_tiles", "fuses_experts"),
+    *("default_expert_tiles", "grouped_expert_tiles", "fuses_experts"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
     "prompt_bucket_tokens",
     *("schedules_ahead", "streamed_s", "received_s"),
@@ -304,6 +305,7 @@ def _estimated(
     }
     if setup.serving.usage_context == "offline":
         figures["served_s"] = exact(0.0)
+        figures["told_s"] = exact(values["told_s"] * SCRIPT_TOLD_RATIO)
     calibration = PerformanceCalibration(
         hardware_efficiency(figures),
         from_figures(

@@ -240,8 +240,21 @@ _MEMORY_RATIO = {"cpu-x86": 0.72, "cpu-arm": 0.72}
 _HOST_RATIO = {f"intel/{host}": 3.5 for host in ("desktop", "workstation", "laptop", "mini-pc")}
 
 #: A ring goes on in one of a link's two directions, and both cores of a chip share its links (AWS,
-#: Trn1 and Inf2 architecture, 2025).
-_LINK_RATIO = {"ring": 0.3}
+#: Trn1 and Inf2 architecture, 2025). Gaudi's engines feed ports without taking compute units: eight
+#: of them reduce at 513 GB/s over ports of 525, and gather at 509 (Intel Gaudi documentation,
+#: Collectives Performance, 2025).
+_LINK_RATIO = {"ring": 0.3, "ethernet": 0.95}
+
+#: SGLang's kernels with tiles of 64 rows reach 230 to 266 TFLOPS on an H200, whose 32-bit units
+#: have a peak of 67 (its pull request 11730, 2025); those of vLLM had reached 104 to 116 on an H100
+#: (its pull request 13932, 2025).
+_SCALED_TILES_RATIO = {"vllm": 1.7}
+
+#: Compiled graphs narrow what the next product takes while the one before runs, as Gaudi's vector
+#: cores work beside its matrix engines: little more than beginning is left of it, as of an expert.
+#: vLLM sorts rows by experts in 20 to 27 us first (its pull request 55225, 2026), narrows them in
+#: kernels of some 7 us before either product, and sums what comes of them.
+_NARROW_EXPERTS_S = {"optimum-habana": 6e-6, "vllm": 4.5e-5}
 
 #: Terms by what they are a property of, with the levels of ``SPEED_LEVELS``. Usual values: what
 #: large products, streaming kernels and collectives reach in vendors' and users' published
@@ -287,11 +300,16 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         # the same for all engines.
         Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _GROUPED),
         Term("expert_half_elements", 1e6, 1e3, 3e7, 0.20, _GROUPED, logarithmic=True),
-        Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _NARROWED, logarithmic=True),
-        # SGLang's kernels with tiles of 64 rows reach 230 to 266 TFLOPS on an H200, whose 32-bit
-        # units have a peak of 67 (its pull request 11730, 2025); those of vLLM had reached 104 to
-        # 115 on an H100 (its pull request 13932, 2025).
-        Term("scaled_tiles_ratio", 3.5, 0.2, 50.0, 0.10, _NARROWED, logarithmic=True),
+        Term(
+            *("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _NARROWED),
+            logarithmic=True,
+            usual_of=_NARROW_EXPERTS_S,
+        ),
+        Term(
+            *("scaled_tiles_ratio", 3.5, 0.2, 50.0, 0.10, _NARROWED),
+            logarithmic=True,
+            usual_of=_SCALED_TILES_RATIO,
+        ),
         Term("popularity_ratio", 1.0, 0.0, 3.0, 0.30, _POPULAR),
         Term(
             "sequence_s", 1e-5, 1e-7, 2e-3, 0.10, _SEQUENCES, logarithmic=True, usual_of=_SEQUENCE_S

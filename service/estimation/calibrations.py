@@ -37,6 +37,7 @@ from service.core.performance.calibration import (
 from service.core.performance.expert_tiles import (
     fuses_experts,
     has_default_tiles,
+    has_grouped_tiles,
     scaled_tile_rows,
 )
 from service.core.performance.native_kernels import (
@@ -62,7 +63,7 @@ from service.core.performance.release_kernels import (
 )
 from service.core.performance.samplers import sampling_ratio
 from service.core.performance.scheduling import schedules_ahead
-from service.core.performance.servers import received_s, streamed_s
+from service.core.performance.servers import SCRIPT_TOLD_RATIO, received_s, streamed_s
 from service.core.performance.spread import NO_WIDENING
 from service.core.platform import PowerNeeds
 from service.estimation.levels import (
@@ -215,6 +216,7 @@ def _calibration(
         figures |= part.figures
     if usage == "offline":
         figures["served_s"] = exact(0.0)
+        figures["told_s"] = exact(figures["told_s"].value * SCRIPT_TOLD_RATIO)
     runtime = runtime_memory(snapshot)
     figures |= {name: exact(getattr(runtime.of(release), name)) for name in RUNTIME_FACTS}
     # An engine without figures of its own has the kernels of those whose figures it takes.
@@ -247,6 +249,7 @@ def _calibration(
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     figures["scaled_tile_rows"] = exact(scaled_tile_rows(release))
     figures["default_expert_tiles"] = exact(has_default_tiles(like, family))
+    figures["grouped_expert_tiles"] = exact(has_grouped_tiles(release, family))
     figures["fuses_experts"] = exact(fuses_experts(release, family))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:

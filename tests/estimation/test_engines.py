@@ -229,6 +229,8 @@ def test_releases_without_graphs_issue_kernels_one_by_one_and_scripts_wait_for_n
         assert (engine.launch_bound, engine.replays_graphs) == (not replayed, replayed)
         script = calibration(packaged_snapshot, release, a100, usage="offline").performance.engine
         assert script.served_s == 0.0
+        # Tokens become text without being sent.
+        assert 0.0 < script.told_s < engine.told_s
     memory = runtime_memory(packaged_snapshot)
     assert memory.of("vllm@before-0.2.6").graphs_bytes.value == 0.0
     neuron = runtime_memory(packaged_snapshot).of("transformers-neuronx")

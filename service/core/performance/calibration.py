@@ -254,6 +254,8 @@ class EngineOverhead:
     scaled_tiles_ratio: float = field(default=0.0, metadata=FIGURE)
     """Share of the peak of 32-bit units at which such tiles scale the sums of blocks; 0: nothing
     limits it [-]."""
+    grouped_expert_tiles: bool = field(default=False, metadata=ALIKE)
+    """Whether experts in blocks of 8-bit floats fill the tiles of ``GROUPED_TILES`` instead."""
     fuses_experts: bool = field(default=False, metadata=ALIKE)
     """Whether one call routes narrow experts of any model, multiplies and narrows between
     products."""

@@ -1,4 +1,4 @@
-"""What of a step is issued, and how often: layers, experts one by one, activations narrowed."""
+"""What of a step is issued, and how often: layers, experts, messages, activations narrowed."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ def looped_experts(work: RankWork, engine: EngineOverhead) -> float:
     """Experts that an engine may loop over: one a layer where all are one product."""
     batched = any(is_batched(item, engine) for item in work.products if item.experts)
     return work.routed_layers if batched else work.held_experts
+
+
+def apart_reductions(work: RankWork, engine: EngineOverhead) -> float:
+    """How often ranks of tensor parallelism add up results of experts beyond once for a layer.
+
+    Experts that multiply all tokens one after the other each add up their own (DeepSpeed,
+    auto_tp.py, 2026: ways down are ``LinearAllreduce``, among them ``w2`` of Mixtral's experts).
+    """
+    below = engine.unrouted_below_bits
+    looped = any(item.experts and item.weight_bits < below for item in work.products)
+    return (work.held_experts - work.routed_layers) * looped
 
 
 def narrow_expert_layers(work: RankWork, accelerator: Accelerator, engine: EngineOverhead) -> float:

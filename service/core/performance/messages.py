@@ -9,10 +9,19 @@ from service.core.performance.calibration import (
     EngineOverhead,
     PerformanceCalibration,
 )
-from service.core.performance.collectives import Message, all_reduce, all_to_all, send
-from service.core.performance.issued import narrowing_expert
+from service.core.performance.collectives import (
+    Message,
+    all_reduce,
+    all_to_all,
+    dispatch,
+    send,
+)
+from service.core.performance.issued import apart_reductions, narrowing_expert
 from service.core.performance.kernels import OPERAND_BITS, engine_precision
 from service.core.performance.work import MACHINE_RANKS, RankWork
+
+#: Of a logit that is copied to the host [B].
+_LOGIT_BYTES = 4.0
 
 
 def token_message(
@@ -20,8 +29,18 @@ def token_message(
     accelerator: Accelerator,
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
+    of_prompts: bool = False,
 ) -> Message:
-    """All messages of a step, by its tokens instead of by bytes."""
+    """All messages of a step, by its tokens instead of by bytes.
+
+    Where experts lie on several machines, tokens ``of_prompts`` go once to each of these and are
+    passed on there. Those of decoding go to each of their experts by themselves, which takes less
+    time to begin.
+
+    References
+    ----------
+    deepseek-ai/DeepEP, 2025 (normal kernels and those of low latency).
+    """
     link_ratio = calibration.hardware.link_ratio
     floor_s = calibration.engine.collective_s
     hidden_bytes = work.hidden_size * work.activation_bytes
@@ -31,8 +50,14 @@ def token_message(
     if parallelism.tensor > 1:
         reduced = all_reduce(parallelism.tensor, accelerator, link_ratio, floor_s)
         sent.append((reduced, work.reductions, hidden_bytes))
+        # Meanwhile the next expert multiplies, which hides latencies.
+        beside = Message(0.0, reduced.byte_s)
+        sent.append((beside, apart_reductions(work, calibration.engine), hidden_bytes))
     if work.exchanges:
         exchanged = all_to_all(parallelism.expert, accelerator, link_ratio, floor_s)
+        if of_prompts and parallelism.expert > MACHINE_RANKS:
+            copies = work.exchanges_bytes_per_token / hidden_bytes
+            exchanged = dispatch(parallelism.expert, copies, None, accelerator, link_ratio, floor_s)
         each_bytes = work.exchanges_bytes_per_token / parallelism.tensor
         each_bytes *= _sent_ratio(work, parallelism, calibration.engine)
         sent.append((exchanged, work.exchanges, each_bytes))
@@ -67,3 +92,36 @@ def _sent_ratio(work: RankWork, parallelism: Parallelism, engine: EngineOverhead
         return 1.0
     bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
     return 0.5 * (1.0 + bits / 16.0)
+
+
+#: What of the shorter of messages and work hides where a step is two, of which one computes while
+#: tokens of the other are under way [-]. DeepSeek's trace of such steps shows hardly any message
+#: that does not hide (profile-data, 2025); what weights are read twice for, and what waits where
+#: the halves differ, is taken to be a fifth.
+_HALVES_OVERLAP_RATIO = 0.8
+#: Tokens of a rank from which steps are divided: ``dbo_decode_token_threshold`` of vLLM, 2025.
+HALVED_TOKENS = 32.0
+
+
+def hidden_ratio(work: RankWork, accelerator: Accelerator, parallelism: Parallelism) -> Number:
+    """What of the shorter of messages and work hides behind the other in steps of many tokens [-].
+
+    Where ranks on several machines share experts, steps are computed in halves: engines have a
+    switch for it, and their guides to such layouts turn it on (SGLang, Deploying DeepSeek with
+    large-scale expert parallelism, 2025; vLLM, Data parallel deployment, ``--enable-dbo``, 2025;
+    DeepSeek-V3/R1 Inference System Overview, 2025).
+    """
+    if not work.exchanges:
+        return 0.0
+    ratio: Number = _HALVES_OVERLAP_RATIO * (
+        parallelism.expert > accelerator.scale_up_domain_accelerators
+    )
+    return ratio
+
+
+def logits_s(work: RankWork, accelerator: Accelerator, engine: EngineOverhead) -> Number:
+    """Time to copy a sequence's logits, in 32 bits, to a host that chooses its token [s]."""
+    link = accelerator.host_link_bandwidth_bytes_per_s
+    if not engine.native or link is None:
+        return 0.0
+    return _LOGIT_BYTES * work.chosen_from / (link * PAYLOAD_RATIO)

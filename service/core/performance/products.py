@@ -14,6 +14,7 @@ from service.core.elementwise import Number, Truth, exp, log, maximum, minimum, 
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.expert_tiles import (
     DEFAULT_TILES,
+    filled_rows,
     limited_by_scaling,
     tiled_rows,
     untuned_row_s,
@@ -30,9 +31,8 @@ from service.core.performance.work import MACHINE_RANKS, MatrixProduct
 
 #: Stands in for no rows at all in divisions.
 _FEWEST_ROWS = 1e-9
-#: What copies of popular experts leave of how unevenly ranks over machines are chosen: their rows
-#: deviate by 54 of 1,024 where they did by 492, of which chance makes 32 (TensorRT-LLM,
-#: examples/wide_ep/ep_load_balancer, 2025).
+#: What copies of popular experts leave of how unevenly ranks over machines are chosen: rows deviate
+#: by 54 of 1,024, not 492, chance makes 32 (TensorRT-LLM, wide_ep/ep_load_balancer, 2025).
 _BALANCED_RATIO = 0.09
 
 
@@ -93,8 +93,9 @@ class ExpertProducts:
     negative binomial one; what ranks hold is as uneven by ``uneven_ratio`` for each expert. The
     rank whose experts were chosen most is above the mean by ``busiest_ratio`` of the standard
     deviation. Where they are ``unrouted``, each expert multiplies all tokens. An expert's rows fill
-    tiles of ``tile_rows``; zero where they are a smooth cost. Where nobody tuned them, rows of more
-    tokens than there are experts on the rank fill default tiles, and take ``untuned_row_s`` each.
+    tiles of ``tile_rows``; zero where they are a smooth cost. Kernels around grouped products pass
+    over ``filled_rows`` besides. Where nobody tuned them, rows of more tokens than there are
+    experts on the rank fill default tiles, and take ``untuned_row_s`` each.
 
     References
     ----------
@@ -110,6 +111,7 @@ class ExpertProducts:
     unrouted: bool = False
     tile_rows: float = 0.0
     untuned_row_s: Number | None = None
+    filled_rows: float = 0.0
 
     @property
     def token_flops(self) -> float:
@@ -294,18 +296,16 @@ def expert_products(
             popularity * balanced,
             is_unrouted(size.item, calibration.engine),
             0.0 if on_host else _tile_rows(size.item, accelerator, calibration.engine),
-            None if on_host else _untuned_row_s(size, cost, accelerator, calibration.engine),
+            None
+            if on_host
+            else untuned_row_s(
+                *(size.row_flops, size.row_flops / cost.padded_row_s),
+                *(size.item, accelerator, calibration.engine),
+            ),
+            0.0 if on_host else filled_rows(size.item, accelerator, calibration.engine),
         )
         for cost, size in zip(costs, sizes, strict=True)
     )
-
-
-def _untuned_row_s(
-    size: ProductSize, cost: ProductCost, accelerator: Accelerator, engine: EngineOverhead
-) -> Number | None:
-    """Time of a row of default tiles [s]; None where products have others."""
-    flops_per_s = size.row_flops / cost.padded_row_s
-    return untuned_row_s(size.row_flops, flops_per_s, size.item, accelerator, engine)
 
 
 def _tile_rows(item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead) -> float:
@@ -362,7 +362,7 @@ def product_rates(
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
     rate = rate * hardware.expert_ratio * filled
     if tiled_rows(item, bits, accelerator, calibration.engine):
-        rate = limited_by_scaling(rate, accelerator, calibration.engine)
+        rate = limited_by_scaling(rate, item, accelerator, calibration.engine)
     return rate, bandwidth * hardware.expert_ratio
 
 

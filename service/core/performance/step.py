@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from math import log
 from typing import NamedTuple
 
 from numpy import ndarray
@@ -22,7 +23,6 @@ from service.core.performance.attended import AttentionWork, attended
 from service.core.performance.beams import beams_pair_s
 from service.core.performance.calibration import (
     COPIED_TOKENS,
-    PAYLOAD_RATIO,
     EngineOverhead,
     PerformanceCalibration,
 )
@@ -35,7 +35,7 @@ from service.core.performance.issued import (
     replays,
 )
 from service.core.performance.kernels import driven, engine_precision, peak_flops_per_s
-from service.core.performance.messages import token_message
+from service.core.performance.messages import HALVED_TOKENS, hidden_ratio, logits_s, token_message
 from service.core.performance.products import (
     ExpertProducts,
     ProductCost,
@@ -47,7 +47,7 @@ from service.core.performance.products import (
     work_sizes,
 )
 from service.core.performance.steps import StepLoad, StepTime
-from service.core.performance.work import RankWork
+from service.core.performance.work import MACHINE_RANKS, RankWork
 
 #: What a score costs at least where attention has vectors alone: as much as one of a head of 128
 #: features, because sums over lanes take longest, however many features each lane has (llama.cpp,
@@ -56,8 +56,9 @@ _VECTOR_SCORE_FLOPS = 512.0
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
 _VECTOR_ROWS = 8
-#: Of a logit that is copied to the host [B].
-_LOGIT_BYTES = 4.0
+#: How far the time is off that a server's process takes to tell tokens, either way: servers' cores
+#: differ by half (``core_time_ratio`` of platforms), and load generators often share them [-].
+_TOLD_DOUBT_RATIO = 1.5
 
 
 class AttentionCost(NamedTuple):
@@ -112,6 +113,8 @@ class RankSteps:
     bytes_per_s: Number
     token_flops: float
     message: Message
+    prompt_message: Message | None
+    hidden_ratio: Number
     overhead_s: Number
     handed_s: Number
     narrowing_s: Number
@@ -199,7 +202,8 @@ class RankSteps:
                 host_s = host_s + maximum(*operators[-1])
                 continue
             size = expert.size
-            memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * rows)
+            moved_rows = rows + expert.filled_rows
+            memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * moved_rows)
             if expert.busiest_ratio:
                 mean_read, mean_rows = expert.mean_load(tokens)
                 mean = self._of_experts(expert, tokens, mean_read, mean_rows)
@@ -252,6 +256,15 @@ class RankSteps:
             compute_bound_s + (memory_s - beside_s) + self.exposed_ratio * (compute_s - longer_s)
         )
         interconnect_s = self.message.fixed_s + self.message.byte_s * tokens
+        if self.prompt_message is not None:
+            more = self.prompt_message
+            of_prompts_s = more.fixed_s + more.byte_s * tokens - interconnect_s
+            interconnect_s = interconnect_s + of_prompts_s * load.prompts
+        hidden_s: Number = 0.0
+        if not is_nothing(self.hidden_ratio):
+            halved: Truth = tokens >= HALVED_TOKENS
+            hidden_s = self.hidden_ratio * minimum(interconnect_s, work_s) * halved
+            interconnect_s = interconnect_s - hidden_s
         overhead_s, scheduling_s = self.overhead_s, self.step_s + self.sequence_s * sequences
         late_s: Number = 0.0
         if not self.launch_bound and not is_nothing(self.issued_s):
@@ -275,9 +288,14 @@ class RankSteps:
             overhead_s = overhead_s + apart_s * load.prompts
         if not is_nothing(self.prompts_s):
             overhead_s = overhead_s + self.prompts_s * load.prompts
+        unsure_s = overhead_s
         if not is_nothing(self.told_s):
             # The server's process falls behind where steps are shorter than it takes to tell them.
-            overhead_s = maximum(overhead_s, self.told_s * sequences - work_s - interconnect_s)
+            told_s, within_s = self.told_s * sequences, work_s + interconnect_s
+            slower_s = maximum(told_s * _TOLD_DOUBT_RATIO - within_s, overhead_s)
+            faster_s = maximum(told_s / _TOLD_DOUBT_RATIO - within_s, overhead_s)
+            overhead_s = maximum(overhead_s, told_s - within_s)
+            unsure_s = maximum(overhead_s, (slower_s - faster_s) / (2.0 * log(_TOLD_DOUBT_RATIO)))
         return StepTime(
             total_s=work_s + interconnect_s + overhead_s,
             work_s=work_s,
@@ -287,6 +305,7 @@ class RankSteps:
             overhead_s=overhead_s,
             flops=flops,
             memory_bytes=memory_bytes,
+            unsure_overhead_s=unsure_s,
             narrowing_s=self.narrowing_s,
             host_s=host_s,
             uneven_s=uneven_s,
@@ -301,7 +320,8 @@ class RankSteps:
         padded_row_s, weights_s, row_s, *_ = expert.cost
         if expert.tile_rows:
             padded = whole_tiles(rows, read, expert.tile_rows)
-            return padded_row_s * padded, weights_s * read + row_s * rows
+            moved_s = row_s * (rows + expert.filled_rows)
+            return padded_row_s * padded, weights_s * read + moved_s
         padded = padded_rows(rows, read, self.tile_rows)
         if self.whole_expert_tiles:
             tiled: Truth = tokens > _VECTOR_ROWS
@@ -412,6 +432,10 @@ def _rank_steps(
         bytes_per_s=streamed_per_s,
         token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=token_message(work, accelerator, parallelism, calibration),
+        prompt_message=token_message(work, accelerator, parallelism, calibration, True)
+        if work.exchanges and parallelism.expert > MACHINE_RANKS
+        else None,
+        hidden_ratio=hidden_ratio(work, accelerator, parallelism),
         overhead_s=layers_s
         + engine.expert_s * (0.0 if on_host else looped_experts(work, engine))
         + narrowing_s,
@@ -420,7 +444,7 @@ def _rank_steps(
         narrowing_s=narrowing_s,
         step_s=engine.step_s * engine.waited_ratio,
         sequence_s=(engine.sequence_s + streaming * engine.streamed_s) * engine.waited_ratio
-        + _logits_s(work, accelerator, engine),
+        + logits_s(work, accelerator, engine),
         schedules_ahead=engine.schedules_ahead,
         state_bytes=work.state_bytes_per_sequence,
         chosen_bytes=engine.sampled_bytes * engine.sampling_ratio * work.chosen_from,
@@ -461,14 +485,6 @@ def step_time(
 ) -> StepTime:
     """A single step of a rank; see :meth:`RankSteps.time`."""
     return rank_steps(work, accelerator, parallelism, calibration, fused).time(load)
-
-
-def _logits_s(work: RankWork, accelerator: Accelerator, engine: EngineOverhead) -> Number:
-    """Time to copy a sequence's logits, in 32 bits, to a host that chooses its token [s]."""
-    link = accelerator.host_link_bandwidth_bytes_per_s
-    if not engine.native or link is None:
-        return 0.0
-    return _LOGIT_BYTES * work.chosen_from / (link * PAYLOAD_RATIO)
 
 
 def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:

@@ -56,7 +56,9 @@ class StepTime:
 
     ``compute_s`` is the time that arithmetic would take alone, summed over operators; ``work_s``
     what arithmetic and memory traffic take together, of which ``compute_bound_s`` in operators
-    whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top. Kernels that
+    whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top, of which
+    ``unsure_overhead_s`` is how much the step changes with the logarithm of what hosts take: more
+    than shows where a host would hold up the accelerator that takes a little longer. Kernels that
     narrow activations for experts take up to ``narrowing_s`` of the overhead. Processors of the
     host compute experts in ``host_s`` of the work. ``flops`` and ``memory_bytes`` are per rank.
 
@@ -74,6 +76,7 @@ class StepTime:
     overhead_s: Number
     flops: Number
     memory_bytes: Number
+    unsure_overhead_s: Number = 0.0
     narrowing_s: Number = 0.0
     host_s: Number = 0.0
     uneven_s: Number = 0.0
@@ -104,7 +107,7 @@ class StepTime:
             compute_ratio=self.compute_bound_s / whole_s,
             memory_ratio=(self.work_s - self.compute_bound_s) / whole_s,
             interconnect_ratio=self.interconnect_s / whole_s,
-            overhead_ratio=self.overhead_s / whole_s,
+            overhead_ratio=self.unsure_overhead_s / whole_s,
         )
 
     def followed_by(self, other: StepTime, times: Number) -> StepTime:
@@ -136,6 +139,7 @@ class StepTime:
             overhead_s=self.overhead_s * ratio,
             flops=self.flops,
             memory_bytes=self.memory_bytes,
+            unsure_overhead_s=self.unsure_overhead_s * ratio,
             narrowing_s=self.narrowing_s * ratio,
             host_s=self.host_s * ratio,
             uneven_s=self.uneven_s * ratio,

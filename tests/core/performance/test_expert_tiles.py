@@ -10,8 +10,10 @@ import pytest
 from service.core.performance.expert_tiles import (
     DEFAULT_TILES,
     FUSED_NARROWING_RATIO,
+    GROUPED_TILES,
     fuses_experts,
     has_default_tiles,
+    has_grouped_tiles,
     scaled_tile_rows,
     tiled_rows,
     untuned_row_s,
@@ -211,3 +213,64 @@ def test_releases_had_default_tiles_until_they_went_by_tokens():
     assert not has_default_tiles("vllm@0.17", "nvidia-hopper")
     assert not has_default_tiles("vllm@v1", "nvidia-ampere")
     assert not has_default_tiles("tensorrt-llm@1.x", "nvidia-hopper")
+
+
+def test_grouped_products_fill_larger_tiles_and_wait_for_no_scales():
+    tiles = {"scaled_tile_rows": 64.0, "scaled_tiles_ratio": 0.5}
+    blackwell = replace(H100, family="nvidia-blackwell")
+    scaled = step(32.0, "fp8", blackwell, **tiles)
+    grouped = step(32.0, "fp8", blackwell, grouped_expert_tiles=True, **tiles)
+    assert grouped.work_s < scaled.work_s
+    assert grouped.compute_s < scaled.compute_s
+    # Padding costs arithmetic all the same, twice as much for the fewest rows.
+    unlimited = {"scaled_tile_rows": 64.0}
+    halves = step(8.0, "fp8", blackwell, **unlimited)
+    wholes = step(8.0, "fp8", blackwell, grouped_expert_tiles=True, **unlimited)
+    assert halves.compute_s < wholes.compute_s <= 2.0 * halves.compute_s
+
+
+def test_kernels_around_grouped_products_pass_over_a_tile_for_each_expert():
+    blackwell = replace(H100, family="nvidia-blackwell")
+    tiles = {"scaled_tile_rows": 64.0}
+    work, _ = _work("fp8")
+    row_bytes = sum(
+        2.0 * (item.input_features + item.output_features) * item.calls
+        for item in work.products
+        if item.experts
+    )
+
+    def filled_bytes(tokens):
+        plain = step(tokens, "fp8", blackwell, **tiles)
+        grouped = step(tokens, "fp8", blackwell, grouped_expert_tiles=True, **tiles)
+        return grouped.memory_bytes - plain.memory_bytes
+
+    # Eight experts hold as many buffers, whatever the tokens chose.
+    assert filled_bytes(1.0) == pytest.approx(8.0 * GROUPED_TILES.rows * row_bytes)
+    assert filled_bytes(4096.0) == pytest.approx(filled_bytes(1.0))
+
+
+def test_on_hopper_they_are_left_to_ranks_that_hold_whole_experts():
+    work, _ = _work("fp8")
+    item = next(item for item in work.products if item.experts)
+    engine = replace(CALIBRATION.engine, scaled_tile_rows=64.0, grouped_expert_tiles=True)
+    whole = replace(item, copies=item.experts / 4.0)
+    blackwell = replace(H100, family="nvidia-blackwell")
+    assert tiled_rows(item, 8, H100, engine) == 64.0
+    assert tiled_rows(whole, 8, H100, engine) == GROUPED_TILES.rows
+    assert tiled_rows(item, 8, blackwell, engine) == GROUPED_TILES.rows
+    assert has_grouped_tiles("vllm@0.14", "nvidia-hopper")
+    assert not has_grouped_tiles("vllm@v1-0.8", "nvidia-hopper")
+    assert not has_grouped_tiles("vllm@0.14", "nvidia-ada")
+
+
+@pytest.mark.parametrize(("tokens", "measured_us"), [(128, 6355), (512, 7018)])
+def test_grouped_products_take_less_than_was_measured_of_all_around_256_experts(
+    tokens, measured_us
+):
+    # Eight of 256 experts of 2,048 by 7,168 for each token on an H100: DeepSeek-V3's, of one rank.
+    elements = 3.0 * 2048.0 * 7168.0
+    rows = whole_tiles(8.0 * tokens, 256.0, GROUPED_TILES.rows)
+    compute_s = rows * 2.0 * elements / (0.7 * 1.979e15)
+    read_s = 256.0 * elements / (0.9 * 3.35e12)
+    # Tokens are also sorted, copied, narrowed and summed.
+    assert 0.4 * measured_us < 1e6 * max(compute_s, read_s) < measured_us

@@ -8,8 +8,11 @@ import pytest
 
 from service.core.deployment import InferenceWorkload, ServingSettings
 from service.core.performance.inference.latency import inference_latency
-from service.core.performance.servers import received_s, streamed_s
-from tests.core.deployments import CALIBRATION, deployment
+from service.core.performance.servers import SCRIPT_TOLD_RATIO, received_s, streamed_s
+from service.core.performance.step import step_time
+from service.core.performance.steps import StepLoad
+from service.core.performance.work import rank_work
+from tests.core.deployments import CALIBRATION, H100, deployment
 
 STREAMED_S = 2e-5
 SERVING = ServingSettings(chunked_prefill_tokens=8192)
@@ -63,3 +66,32 @@ def test_a_server_takes_its_time_for_each_request_and_none_for_later_tokens(load
 def test_servers_in_python_receive_requests_beside_the_engine():
     assert received_s("vllm") == received_s("sglang") > 0.0
     assert received_s("llama.cpp") == 0.0
+
+
+def told(told_s: float, sequences: float):
+    chosen = deployment()
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    made = replace(CALIBRATION, engine=replace(CALIBRATION.engine, told_s=told_s))
+    load = StepLoad(0.0, 0.0, 0.0, sequences, 256.0)
+    return step_time(work, load, H100, chosen.parallelism, made)
+
+
+def test_no_step_ends_before_its_tokens_are_told_and_all_of_it_is_as_unsure_as_that():
+    silent, bound = told(0.0, 256.0), told(1e-3, 256.0)
+    assert bound.total_s == pytest.approx(0.256)
+    assert bound.unsure_overhead_s == pytest.approx(0.256, rel=0.05)
+    assert bound.shares.overhead_ratio > bound.overhead_s / bound.total_s
+    assert bound.work_s == silent.work_s
+
+
+def test_a_process_that_nearly_holds_up_an_accelerator_makes_steps_unsure_before_it_shows():
+    silent = told(0.0, 256.0)
+    nearly = told(0.95 * silent.total_s / 256.0, 256.0)
+    assert nearly.total_s == silent.total_s
+    assert nearly.unsure_overhead_s > silent.unsure_overhead_s
+    # Far below that, it changes nothing.
+    assert told(0.3 * silent.total_s / 256.0, 256.0) == silent
+
+
+def test_scripts_send_no_tokens_to_users():
+    assert 0.0 < SCRIPT_TOLD_RATIO < 0.5

@@ -422,6 +422,25 @@ def test_experts_that_are_not_routed_are_all_read_and_multiply_every_token():
     assert narrow.memory_bytes - wide.memory_bytes == pytest.approx(6.0 * weights, rel=1e-3)
 
 
+def test_ranks_add_up_what_each_expert_puts_out_where_all_are_looped_over():
+    chosen = deployment("mixtral-8x7b", tensor=2)
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+
+    def messages_s(tokens, **figures):
+        load = StepLoad(0.0, 0.0, 0.0, tokens, 0.0)
+        found = step_time(work, load, H100, chosen.parallelism, with_engine(**figures))
+        return found.interconnect_s
+
+    def byte_s(**figures):
+        return messages_s(2.0, **figures) - messages_s(1.0, **figures)
+
+    # Attention once, and eight experts instead of one; only bytes count, as others multiply.
+    looped = {"unrouted_below_bits": 17.0}
+    assert byte_s(**looped) == pytest.approx(9.0 / 2.0 * byte_s())
+    latency_s = messages_s(1.0) - byte_s()
+    assert messages_s(1.0, **looped) - byte_s(**looped) == pytest.approx(latency_s)
+
+
 def test_experts_in_one_batch_are_all_read_and_none_is_waited_for():
     chosen = deployment("mixtral-8x7b")
     one = StepLoad(0.0, 0.0, 0.0, 1.0, 0.0)
