@@ -189,12 +189,14 @@ MEMORY = (
         "capacity_bytes * memory_utilization_ratio"
         " + ((share_is_of_free * (1 - memory_utilization_ratio) + share_is_of_caches)"
         " * (weights_bytes + libraries_bytes + slack_bytes + context_in_share * context_bytes"
-        " + activations_in_share * activations_bytes + graphs_in_share * graphs_bytes))",
+        " + activations_in_share * activations_bytes + graphs_in_share * graphs_bytes))"
+        " - kept_bytes",
         "vLLM gpu_memory_utilization, 2025, https://docs.vllm.ai; TensorRT-LLM"
         " free_gpu_memory_fraction, 2025",
         "usable_bytes",
         paths(
             "serving.memory_utilization_ratio",
+            "kept_bytes",
             "engine.share_is_of_free",
             "engine.share_is_of_caches",
             "engine.context_in_share",

@@ -18,6 +18,7 @@ from service.core.elementwise import (
     Number,
     Truth,
     ceil,
+    is_nothing,
     maximum,
     minimum,
 )
@@ -55,6 +56,7 @@ from service.core.memory.inference.held import (
     shared_bytes,
     unset_tokens,
 )
+from service.core.memory.inference.kept import kept_bytes
 from service.core.memory.inference.otherwise import reaching
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
@@ -95,7 +97,7 @@ class InferenceMemory:
     that ``shape`` tells, and ``images_bytes`` those while its images are encoded; ``steps`` and
     ``sampled`` are tokens of a step and sequences sampled at once over the sequences that run;
     ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the
-    runtime memory. ``tokens`` are those that a sequence's caches have room for. ``stages`` are all
+    runtime memory, and ``kept_bytes`` stay free beside the share, by the layout. ``tokens`` are those that a sequence's caches have room for. ``stages`` are all
     that can be the fullest, if there are several: any of them may decide what fits. Where choices
     are left open, ``usual`` is the memory by what most people mean, and ``otherwise`` that by other
     outcomes, over which intervals reach.
@@ -134,6 +136,7 @@ class InferenceMemory:
     graphs_bytes: Interval
     slack_bytes: Interval
     draft_model_bytes: Number = 0.0
+    kept_bytes: Number = 0.0
     stages: tuple[InferenceMemory, ...] = ()
     usual: InferenceMemory | None = None
     otherwise: Mapping[str, tuple[Other[InferenceMemory], ...]] = field(default_factory=dict)
@@ -389,6 +392,9 @@ def _on_stage(
             inside.append(part)
     counted = independent_sum((*inside, slack))
     usable = engine.usable_bytes(capacity, serving.memory_utilization_ratio, counted.value)
+    kept = kept_bytes(engine, deployment, serving)
+    if not is_nothing(kept):
+        usable = usable - kept
     room = cache_room(
         usable,
         counted,
@@ -434,6 +440,7 @@ def _on_stage(
         graphs_bytes=graphs,
         slack_bytes=slack,
         draft_model_bytes=draft,
+        kept_bytes=kept,
     )
 
 

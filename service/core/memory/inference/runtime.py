@@ -80,7 +80,10 @@ class EngineRuntime:
     beside it. One that ``keeps_peak`` holds on to the temporary tensors that it measured when it
     started. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
     against it leaves, and not the share of all less what counts. Where the ``share_is_of_caches``,
-    these get that share of all memory.
+    these get that share of all memory. Where its share is its own choice, it keeps free besides
+    ``kept_rank_bytes`` for each accelerator beyond the first, ``kept_wide_bytes`` for graphs of
+    many, ``kept_copy_bytes`` for each copy that shares experts, ``kept_draft_bytes`` where tokens
+    are drafted [B], and all but ``images_share_ratio`` of the share where images are read [-].
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
@@ -115,6 +118,11 @@ class EngineRuntime:
     fills_share: bool = False
     share_is_of_free: bool = False
     share_is_of_caches: bool = False
+    kept_rank_bytes: float = 0.0
+    kept_wide_bytes: float = 0.0
+    kept_copy_bytes: float = 0.0
+    kept_draft_bytes: float = 0.0
+    images_share_ratio: float = 1.0
     most_step_tokens: float = inf
     cache_copies: float = 1.0
     bytes_per_score: float = 0.0
