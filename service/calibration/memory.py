@@ -53,7 +53,8 @@ _COLLECTIVES = (Level("class", 0.01), Level("engine", 0.01), Level("generation",
 
 #: Terms by what they are a property of. Modules of kernels and workspaces of libraries outside the
 #: allocator take 0.05 to 1 GB, as servers print that profile a step (vLLM's memory profile, 2025):
-#: what a row lacks beyond is of another cause. Usual values: what start-up logs and profilers print.
+#: what a row lacks beyond is of another cause. Usual values: what start-up logs and profilers
+#: print.
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "memory/driver": (
         Term("context_bytes", 7e8, 5e7, 3e9, 0.08, logarithmic=True),

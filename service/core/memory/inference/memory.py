@@ -97,10 +97,11 @@ class InferenceMemory:
     that ``shape`` tells, and ``images_bytes`` those while its images are encoded; ``steps`` and
     ``sampled`` are tokens of a step and sequences sampled at once over the sequences that run;
     ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the
-    runtime memory, and ``kept_bytes`` stay free beside the share, by the layout. ``tokens`` are those that a sequence's caches have room for. ``stages`` are all
-    that can be the fullest, if there are several: any of them may decide what fits. Where choices
-    are left open, ``usual`` is the memory by what most people mean, and ``otherwise`` that by other
-    outcomes, over which intervals reach.
+    runtime memory, and ``kept_bytes`` stay free beside the share, by the layout. ``tokens`` are
+    those that a sequence's caches have room for. ``stages`` are all that can be the fullest, if
+    there are several: any of them may decide what fits. Where choices are left open, ``usual`` is
+    the memory by what most people mean, and ``otherwise`` that by other outcomes, over which
+    intervals reach.
     """
 
     deployment: Deployment
