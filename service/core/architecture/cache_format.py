@@ -44,6 +44,7 @@ def _stated(quantised: Mapping[str, Any]) -> str | None:
             return _NAMED.get(named.lower())
         if isinstance(scheme, Mapping):
             bits, kind = scheme.get("num_bits"), scheme.get("type")
-            known = isinstance(bits, int) and isinstance(kind, str)
-            return _SCHEMES.get((bits, kind)) if known else None
+            if isinstance(bits, int) and isinstance(kind, str):
+                return _SCHEMES.get((bits, kind))
+            return None
     return None
