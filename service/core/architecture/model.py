@@ -107,7 +107,8 @@ class StateMixer:
 
     ``recurrent_state_elements`` is the matrix state and ``convolution_state_elements`` the short
     convolution's tail, both per sequence and layer before sharding. ``heads`` bounds how far
-    tensor parallelism can divide the state.
+    tensor parallelism can divide the state. The state is ``wide``, in 32 bit, wherever its
+    checkpoint or its kernels ask for that; others are as engines hold them.
     """
 
     kind: str
@@ -116,6 +117,7 @@ class StateMixer:
     convolution_state_elements: int
     recurrent_flops_per_token: float
     tensors: tuple[Tensor, ...]
+    wide: bool = False
 
 
 #: generate: token after token; embed: a vector of a sequence; rerank: a score of a query with a

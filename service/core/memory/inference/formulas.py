@@ -229,11 +229,11 @@ MEMORY = (
     Formula("Shortfall", "max(-headroom_bytes, 0)", _DIFFERENCE, "shortfall_bytes"),
     Formula(
         "Tokens that fit in the cache",
-        "max(floor(room_bytes * (ceil(tokens / page_tokens) * page_tokens / max(sequence_bytes, 1))"
-        " / page_tokens) * page_tokens, 0)",
+        "max(floor(room_bytes * (ceil(counted_tokens / page_tokens) * page_tokens"
+        " / max(counted_sequence_bytes, 1)) / page_tokens) * page_tokens, 0)",
         _PAGES,
         "kv_cache_capacity_tokens",
-        _ROOM | _PAGE,
+        _ROOM | _PAGE | paths("counted_tokens", "counted_sequence_bytes"),
     ),
     Formula(
         "Sequences that fit",

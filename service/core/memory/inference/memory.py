@@ -207,11 +207,40 @@ class InferenceMemory:
         """What is missing where it does not fit [B]."""
         return shortfall(self.headroom_bytes)
 
+    @computed_once
+    def counted_tokens(self) -> Number:
+        """The length of sequences at which tokens that have room are counted [token].
+
+        It is the workload's, but the longest that is admitted where an engine fills its share with
+        pages of which windows and states need as many however long a sequence is, and prints for
+        how many of these it has room (vLLM, v1/core/kv_cache_utils.py, 2026).
+        """
+        layout, longest = self.plan.cache, self.context_limit_tokens
+        fixed = bool(layout.windowed) or grows(layout.state_bytes)
+        if not self.engine.fills_share or not fixed or longest == inf:
+            return self.tokens
+        return maximum(self.tokens, longest)
+
+    @computed_once
+    def counted_sequence_bytes(self) -> Number:
+        """Size of a sequence of so many tokens, with what a step computes beside windows [B]."""
+        if self.counted_tokens is self.tokens:
+            return self.sequence_bytes
+        layout, step = self.plan.cache, self.step_tokens
+        if self.engine.counts_groups and layout.grouped_bytes_per_token:
+            # As if every group kept all tokens (vLLM, v1/core/kv_cache_utils.py, 2025).
+            return layout.grouped_bytes_per_token * self.counted_tokens
+        sequence = layout_sequence_bytes(layout, self.counted_tokens, step)
+        return self.engine.cache_copies * sequence
+
     @reaching
     def kv_cache_capacity_tokens(self) -> Interval:
         """Tokens of all sequences of one replica that caches have room for [token]."""
         return capacity_tokens(
-            self.plan.cache, self.cache_room_bytes, self.sequence_bytes, self.tokens
+            self.plan.cache,
+            self.cache_room_bytes,
+            self.counted_sequence_bytes,
+            self.counted_tokens,
         )
 
     @reaching
