@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import sqrt
 from typing import Any, TypeAlias
 
@@ -103,6 +103,7 @@ class Problem:
     parents: Mapping[tuple[str, str, str], Keys]
     target: FloatArray
     counts: FloatArray
+    expected_log_error: float = EXPECTED_LOG_ERROR
 
     def linearised(self, deviations: FloatArray, rows: list[int]) -> tuple[FloatArray, ...]:
         """Residuals of rows, and their slopes by the places of the terms, at given deviations."""
@@ -120,6 +121,12 @@ class Problem:
                 column = self.index[rows, number, level]
                 found[at, column] += slopes[:, number] * scales[column]
         return found[:, :-1]
+
+    def pull(self, rows: list[int], residuals: FloatArray) -> FloatArray:
+        """How strongly rows pull by the squares of their errors, in the robust loss."""
+        scaled = (residuals / self.expected_log_error) ** 2
+        found: FloatArray = self.counts[rows] / np.sqrt(1.0 + scaled) / self.expected_log_error**2
+        return found
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,7 @@ class Fitted:
     def covariance(self) -> FloatArray:
         """Posterior covariance of the deviations, in units of their priors, linearised."""
         jacobian = self.problem.jacobian(self.slopes, self.rows)
-        pull = _pull(self.problem.counts[self.rows], self.residuals)
+        pull = self.problem.pull(self.rows, self.residuals)
         curvature = _curvature(jacobian, pull)
         found: FloatArray = cho_solve(cho_factor(curvature), np.eye(len(self.deviations)))
         return found
@@ -207,6 +214,7 @@ def fit(
     keys: Sequence[Keys],
     terms: Sequence[Term],
     weights: Sequence[float],
+    expected_log_error: float = EXPECTED_LOG_ERROR,
 ) -> Fitted:
     """Terms for which the estimates come closest to measurements.
 
@@ -222,6 +230,8 @@ def fit(
         What may change.
     weights
         How much each row counts.
+    expected_log_error
+        Error, as a logarithm, from which on a row pulls with its error only [-].
 
     Returns
     -------
@@ -250,6 +260,7 @@ def fit(
         parents=_parents(terms, keys),
         target=np.log(np.asarray(measured, dtype=float)),
         counts=np.asarray(weights, dtype=float),
+        expected_log_error=expected_log_error,
     )
     rows, size = list(range(len(measured))), len(scales)
     kept: dict[bytes, tuple[FloatArray, ...]] = {}
@@ -263,10 +274,10 @@ def fit(
         return kept[known]
 
     def residuals(deviations: FloatArray) -> FloatArray:
-        return np.concatenate([linearised(deviations)[0] / EXPECTED_LOG_ERROR, deviations])
+        return np.concatenate([linearised(deviations)[0] / expected_log_error, deviations])
 
     def jacobian(deviations: FloatArray) -> FloatArray:
-        of_rows = problem.jacobian(linearised(deviations)[1], rows) / EXPECTED_LOG_ERROR
+        of_rows = problem.jacobian(linearised(deviations)[1], rows) / expected_log_error
         return np.vstack([of_rows, np.eye(size)])
 
     def loss(squares: FloatArray) -> FloatArray:
@@ -310,7 +321,7 @@ def refit(fitted: Fitted, kept: Sequence[int], passes: int = 2) -> Fitted:
         if number:
             residuals, slopes = problem.linearised(deviations, rows)
         jacobian = problem.jacobian(slopes, rows)
-        moved = _robust_step(residuals, jacobian, problem.counts[rows], deviations)
+        moved = _robust_step(residuals, jacobian, partial(problem.pull, rows), deviations)
         residuals = residuals + jacobian @ (moved - deviations)
         deviations = moved
     return Fitted(problem, deviations, rows, residuals, slopes)
@@ -387,13 +398,6 @@ def _parents(terms: Sequence[Term], keys: Sequence[Keys]) -> dict[tuple[str, str
     return found
 
 
-def _pull(counts: FloatArray, residuals: FloatArray) -> FloatArray:
-    """How strongly each row pulls by the square of its error, in the robust loss."""
-    scaled = (residuals / EXPECTED_LOG_ERROR) ** 2
-    pull: FloatArray = counts / np.sqrt(1.0 + scaled) / EXPECTED_LOG_ERROR**2
-    return pull
-
-
 def _curvature(jacobian: FloatArray, pull: FloatArray) -> FloatArray:
     """Second derivatives of the loss by the deviations, with those of their priors."""
     found: FloatArray = (jacobian.T * pull) @ jacobian
@@ -402,12 +406,15 @@ def _curvature(jacobian: FloatArray, pull: FloatArray) -> FloatArray:
 
 
 def _robust_step(
-    residuals: FloatArray, jacobian: FloatArray, counts: FloatArray, deviations: FloatArray
+    residuals: FloatArray,
+    jacobian: FloatArray,
+    pull_of: Callable[[FloatArray], FloatArray],
+    deviations: FloatArray,
 ) -> FloatArray:
     """Deviations with the least loss where residuals change linearly, by reweighting."""
     moved = deviations
     for _ in range(_REWEIGHTINGS):
-        pull = _pull(counts, residuals + jacobian @ (moved - deviations))
+        pull = pull_of(residuals + jacobian @ (moved - deviations))
         curvature = _curvature(jacobian, pull)
         wanted = (jacobian.T * pull) @ (jacobian @ deviations - residuals)
         moved = cho_solve(cho_factor(curvature), wanted)

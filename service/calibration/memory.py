@@ -38,7 +38,7 @@ COMMENT = (
     "per row. What engines do with it stands in memory_runtime.yaml; `memory/spread` says how far",
     "sizes and overheads are off for sources that constants were fitted without.",
 )
-_ENGINES = (Level("class", 0.10), Level("engine", 0.08), Level("generation", 0.08))
+_ENGINES = (Level("class", 0.08), Level("engine", 0.06), Level("generation", 0.06))
 _ACTIVATIONS = (Level("class", 0.08), Level("engine", 0.08), Level("generation", 0.04))
 #: Workspaces of matrix products: 8 MiB a handle, on Hopper 32 MiB, and one for each stream (PyTorch
 #: documentation, CUDA semantics, cuBLAS workspaces, 2025).
@@ -51,14 +51,17 @@ _WORKSPACE = (Level("class", 0.04), Level("engine", 0.03), Level("generation", 0
 _COLLECTIVES_BYTES = 2.0 * 6.0 * 9.6e6
 _COLLECTIVES = (Level("class", 0.01), Level("engine", 0.01), Level("generation", 0.01))
 
-#: Terms by what they are a property of. Usual values: what start-up logs and profilers print.
+#: Terms by what they are a property of. Modules of kernels and workspaces of libraries outside the
+#: allocator take 0.05 to 1 GB, as servers print that profile a step (vLLM's memory profile, 2025):
+#: what a row lacks beyond is of another cause. Usual values: what start-up logs and profilers
+#: print.
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "memory/driver": (
         Term("context_bytes", 7e8, 5e7, 3e9, 0.08, logarithmic=True),
         Term("unified_context_bytes", 2e8, 1e7, 6e8, 0.08, logarithmic=True),
     ),
     "memory/engines": (
-        Term("counted_bytes", 2e8, 1e7, 4e9, 0.12, _ENGINES, logarithmic=True),
+        Term("counted_bytes", 2e8, 5e7, 1.2e9, 0.1, _ENGINES, logarithmic=True),
         Term(
             "collectives_bytes", _COLLECTIVES_BYTES, 3e7, 4e9, 0.04, _COLLECTIVES, logarithmic=True
         ),
@@ -81,12 +84,18 @@ QUANTITIES = frozenset(
 #: What a workload may differ in, for rows to be computed at once.
 _LOADS = ("input_tokens", "output_tokens", "concurrency")
 _AS_MEASURED: Mapping[str, Any] = MappingProxyType({})
-#: A row pulls as one of speed would that is this many times as far off: sizes are sure.
-_WEIGHT = 25.0
+#: A row that is off by more than this pulls with its error only, and counts as one: sizes are sure,
+#: and one that is far off is of something else than of what constants decide [-].
+_EXPECTED_LOG_ERROR = 0.02
+_WEIGHT = 1.0
 _PASSES = 3
 #: Share of left-out figures that intervals are to hold. Room that shares and shapes tell is left
 #: out of the spread, so that a wider one costs little.
 _COVERED_SHARE = 0.93
+#: No sizes and no overheads are surer than this, however well a few sources agree: publishers read
+#: peaks or what is held at the end, of an allocator or a card, and write GB for GiB or round to one
+#: digit, by which figures of the same run differ by some percent [-].
+_LEAST_LOG_SIGMAS = (0.025, 0.12)
 #: No weights are surer than this: logs print three digits [-].
 _LEAST_WEIGHTS_LOG_SIGMA = 0.003
 #: Below this, what is left of a size is nothing [B, token].
@@ -155,7 +164,7 @@ def _is_sound(view: Served, name: str, measured: float) -> bool:
 
 def fit_memory(rows: Sequence[MeasuredMemory]) -> Fitted:
     """Constants at all levels for which the estimates come closest to what was measured."""
-    return fit_sizes(rows, predictor(rows), ALL_TERMS, _WEIGHT)
+    return fit_sizes(rows, predictor(rows), ALL_TERMS, _WEIGHT, _EXPECTED_LOG_ERROR)
 
 
 def predictor(rows: Sequence[MeasuredMemory]) -> Predict:
@@ -258,6 +267,7 @@ def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> Si
         besides=partial(_besides, rows),
         of_overheads=_OF_ENGINES,
         covered_share=_COVERED_SHARE,
+        least_log_sigmas=_LEAST_LOG_SIGMAS,
     )
 
 

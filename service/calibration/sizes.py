@@ -12,7 +12,15 @@ import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.groups import Group
-from service.calibration.hierarchy import Fitted, Keys, Predict, Term, fit, shared_weights
+from service.calibration.hierarchy import (
+    EXPECTED_LOG_ERROR,
+    Fitted,
+    Keys,
+    Predict,
+    Term,
+    fit,
+    shared_weights,
+)
 from service.calibration.levels import main_source, rows_of
 from service.calibration.parts import Part
 from service.calibration.spread import (
@@ -33,11 +41,11 @@ _SIZES = frozenset({"weights_bytes", "kv_cache_bytes"})
 #: Share of left-out figures that intervals are to hold unless a part asks for another: fewer than
 #: of speed, whose targets are wider.
 COVERED_SHARE = 0.87
-#: No size that was measured is surer than this, and no overhead: logs print three digits, and what
-#: is measured differs between runs by more than that.
-LEAST_OVERHEAD_LOG_SIGMA = 0.08
-_SIZE_LOG_SIGMAS = np.linspace(0.006, 0.08, 75)
-_OVERHEAD_LOG_SIGMAS = np.geomspace(LEAST_OVERHEAD_LOG_SIGMA, 2.0, 40)
+#: No size that was measured is surer than this unless a part says otherwise, and no overhead: logs
+#: print three digits, and what is measured differs between runs by more than that.
+LEAST_LOG_SIGMAS = (0.006, 0.08)
+_SIZE_LOG_SIGMAS = np.linspace(LEAST_LOG_SIGMAS[0], 0.08, 75)
+_OVERHEAD_LOG_SIGMAS = np.geomspace(LEAST_LOG_SIGMAS[1], 2.0, 40)
 #: Sizes of the spread that are tried, as ratios to the likeliest.
 _RATIOS = np.geomspace(0.5, 4.0, 100)
 #: What an estimate moves by for this change of a constant is its share in the estimate.
@@ -80,7 +88,11 @@ class SizedRow(Protocol):
 
 
 def fit_sizes(
-    rows: Sequence[SizedRow], predict: Predict, terms: Sequence[Term], weight: float
+    rows: Sequence[SizedRow],
+    predict: Predict,
+    terms: Sequence[Term],
+    weight: float,
+    expected_log_error: float = EXPECTED_LOG_ERROR,
 ) -> Fitted:
     """Constants at all levels for which the estimates come closest to what was measured.
 
@@ -92,6 +104,8 @@ def fit_sizes(
         The constants.
     weight
         A row pulls as one of speed would that is this many times as far off: sizes are sure.
+    expected_log_error
+        Error, as a logarithm, from which on a row pulls with its error only [-].
     """
     shares = shared_weights([(row.source,) for row in rows], 0.5)
     weights = [
@@ -99,7 +113,7 @@ def fit_sizes(
         for row, shared in zip(rows, shares, strict=True)
     ]
     measured, keys = [row.measured for row in rows], [row.keys for row in rows]
-    return fit(predict, measured, keys, terms, weights)
+    return fit(predict, measured, keys, terms, weights, expected_log_error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +123,8 @@ class SizedPart(Part):
     ``shares_of`` gives what a row's logarithm moves by with sizes and with overheads, and the
     spread that it has beside these, by constants. ``besides`` gives figures that a class's spread
     states as well, or that of all, perhaps without a source, ``of_overheads`` the terms of which
-    overheads are made. Intervals are to hold a ``covered_share`` of left-out figures [-].
+    overheads are made. Intervals are to hold a ``covered_share`` of left-out figures, and sizes
+    and overheads are no surer than ``least_log_sigmas`` [-].
     """
 
     rows: Sequence[SizedRow]
@@ -117,6 +132,7 @@ class SizedPart(Part):
     besides: Callable[[str | None, Group | None], Mapping[str, float]]
     of_overheads: Mapping[str, tuple[Term, ...]]
     covered_share: float = COVERED_SHARE
+    least_log_sigmas: tuple[float, float] = LEAST_LOG_SIGMAS
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -153,7 +169,9 @@ class SizedPart(Part):
     ) -> tuple[dict[str, float], FloatArray]:
         """Spreads of what rows of some numbers are made of, and what follows for each of them."""
         shares = _without_weights(shares, besides.get(WEIGHTS))
-        sizes, overheads = likeliest(errors, shares, weights, self.covered_share)
+        sizes, overheads = likeliest(
+            errors, shares, weights, self.covered_share, self.least_log_sigmas
+        )
         spread = {"size_log_sigma": sizes, "overhead_log_sigma": overheads}
         return spread, _spread_of(shares, sizes, overheads)
 
@@ -200,6 +218,7 @@ def likeliest(
     shares: FloatArray,
     weights: FloatArray,
     covered_share: float = COVERED_SHARE,
+    least_log_sigmas: tuple[float, float] = LEAST_LOG_SIGMAS,
 ) -> tuple[float, float]:
     """Spreads of sizes and of overheads that errors bear out, and whose intervals hold enough.
 
@@ -219,18 +238,21 @@ def likeliest(
         Weights of rows, which add up to one.
     covered_share
         Share of them that intervals are to hold [-].
+    least_log_sigmas
+        The least spreads of sizes and of overheads [-].
     """
     found = []
-    for sizes in _SIZE_LOG_SIGMAS:
-        for overheads in _OVERHEAD_LOG_SIGMAS:
+    least_size, least_overhead = least_log_sigmas
+    for sizes in np.maximum(_SIZE_LOG_SIGMAS, least_size):
+        for overheads in np.maximum(_OVERHEAD_LOG_SIGMAS, least_overhead):
             sigmas = _spread_of(shares, sizes, overheads)
             cost = float(weights @ (np.log(sigmas) + np.sqrt(2.0) * errors / sigmas))
             found.append((cost, float(sizes), float(overheads)))
     _, sizes, overheads = min(found)
     for ratio in _RATIOS:
         spread = (
-            max(float(sizes * ratio), float(_SIZE_LOG_SIGMAS[0])),
-            max(float(overheads * ratio), LEAST_OVERHEAD_LOG_SIGMA),
+            max(float(sizes * ratio), least_size),
+            max(float(overheads * ratio), least_overhead),
         )
         if weights @ (errors <= Z_90 * _spread_of(shares, *spread)) >= covered_share:
             break

@@ -19,6 +19,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.entries.references import AmbiguousReference, UnknownReference
 from service.catalog.entries.release_names import Reading, Stored, readings
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.cache_format import cache_format
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.quantization import checkpoint_format
 from service.core.explanation import EstimateWarning
@@ -131,9 +132,12 @@ def _release(
             architecture, native_format=held.listed_id, native_number_format=held.exact
         )
     why = "as its name says" if stored.is_told else "the usual one of such files"
+    cache = cache_format({"quantization_config": config})
+    architecture = replace(architecture, native_cache_format=cache)
+    caches = "" if cache is None else f" and caches in {cache.upper()}"
     remark = (
         f"no entry goes by {name!r}, which is taken for {base.id} with weights in "
-        f"{stored.weights.upper()}, {why}, unless you name another format"
+        f"{stored.weights.upper()}{caches}, {why}, unless you name another format"
     )
     document = {key: held for key, held in base.document.items() if key not in _OF_THE_MODEL}
     document |= {"id": _called(name), "base_model": base.id, "quantization_config": dict(config)}
@@ -159,7 +163,8 @@ def _as_published(
     if not like:
         return stored.config
     found: Mapping[str, Any] = snapshot.models[like[0][-1]].document["quantization_config"]
-    return found
+    told = {key: value for key, value in stored.config.items() if key.startswith("kv_cache")}
+    return {**found, **told}
 
 
 def _alike(

@@ -336,7 +336,7 @@ class ServingSettings:
     the engine has none). An engine that ``preempts`` takes pages as answers grow; others set room
     aside for whole answers. ``prompts_apart`` is 1 where a step computes prompts or decodes, and 0
     where it does both [-]. The engine drives accelerators by a ``backend`` (None: it has no
-    choice).
+    choice). Its share of memory is its own choice with ``share_by_engine``, and told otherwise.
     """
 
     memory_utilization_ratio: Number = 0.9
@@ -358,6 +358,7 @@ class ServingSettings:
     usage_context: UsageContext = "server"
     prompts_apart: Number = 0.0
     backend: Backend | None = None
+    share_by_engine: bool = False
 
     @property
     def release(self) -> str:

@@ -31,12 +31,14 @@ def loaded_precision(
 ) -> PrecisionRequest:
     """Formats as asked for, and as engines load them where nobody says.
 
-    Those made for serving load 32-bit checkpoints in 16 bit, some narrow caches with weights, and
-    those that read GGUF files take the usual one of a model that writes.
+    Those made for serving load 32-bit checkpoints in 16 bit, and keep caches in the format that a
+    checkpoint has scales for; some narrow caches with weights, and those that read GGUF files take
+    the usual one of a model that writes.
 
     References
     ----------
-    vLLM, ModelConfig, ``dtype="auto"``, 2023–2026: FP16 for checkpoints in FP32 and FP16.
+    vLLM, ModelConfig, ``dtype="auto"``, 2023–2026: FP16 for checkpoints in FP32 and FP16; vLLM,
+    SGLang and TensorRT-LLM, 2026: ``kv_cache_dtype="auto"`` is the checkpoint's.
     """
     engine = snapshot.engines[release.engine].value
     compiled = engine.classes.get("inference") == "compiled"
@@ -46,6 +48,9 @@ def loaded_precision(
     if file is not None:
         asked = asked.model_copy(update={"weights": file})
     cache = engine.usual_caches.get(weights_format(asked, architecture).id)
+    own = architecture.native_cache_format
+    if compiled and asked.weights is None and own is not None and engine.caches.has(own):
+        cache = own
     if asked.kv_cache is None and cache is not None:
         asked = asked.model_copy(update={"kv_cache": cache})
     return asked

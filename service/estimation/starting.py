@@ -99,6 +99,7 @@ def resolve_serving(
         chunked_prefill_tokens=start.chunked_prefill_tokens,
         memory_utilization_ratio=start.memory_utilization_ratio,
         prompts_apart=start.prompts_apart,
+        share_by_engine=asked.memory_utilization_ratio is None,
         backend=backend_of(asked.backend, release, accelerator, snapshot),
     )
 

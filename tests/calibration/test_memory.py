@@ -76,8 +76,9 @@ def test_spreads_name_what_they_come_from_and_hold_what_they_are_to(rows, packag
     part = memory_part(rows, packaged_snapshot)
     every = part.spreads()[0]
     assert every.id == "memory/spread"
-    assert every.figures["size_log_sigma"] >= 0.006
-    assert every.figures["overhead_log_sigma"] >= 0.08
+    # However well sources agree: what is read as memory differs between publishers by percents.
+    assert every.figures["size_log_sigma"] >= 0.025
+    assert every.figures["overhead_log_sigma"] >= 0.12
     assert "each source estimated by constants fitted without it" in every.note
     inside = int(every.note.split("and ")[-1].split("%")[0])
     assert 85 <= inside <= 100
@@ -101,3 +102,22 @@ def test_spreads_are_divided_as_errors_are_and_hold_enough():
     sizes, overheads = likeliest(errors, shares, weights)
     assert sizes <= 0.06
     assert overheads <= 0.5
+
+
+def test_no_spread_is_surer_than_the_least_that_is_asked_for():
+    shares = np.tile([1.0, 0.2, 0.0], (50, 1))
+    weights = np.full(50, 0.02)
+    assert likeliest(np.full(50, 1e-4), shares, weights, 0.9, (0.03, 0.2)) == (0.03, 0.2)
+
+
+def test_a_row_of_something_else_does_not_run_constants_away(rows):
+    """Room that lacks several gigabytes of another cause is not what libraries take everywhere."""
+    made = made_by(rows, KNOWN)
+    engine = {"class": "compiled", "engine": "vllm"}
+    at, odd = next(
+        (at, row) for at, row in enumerate(made) if row.quantity == "kv_cache_budget_bytes"
+    )
+    without = fit_memory([row for number, row in enumerate(made) if number != at])
+    far_off = fit_memory([*made[:at], replace(odd, measured=odd.measured / 2.0), *made[at + 1 :]])
+    before, after = (fitted.values(engine)["counted_bytes"] for fitted in (without, far_off))
+    assert after < 3.0 * before

@@ -116,3 +116,22 @@ def test_searches_of_a_file_try_what_reads_files(packaged_snapshot: CatalogSnaps
     }
     answer = asked(packaged_snapshot, "recommendations", body)
     assert {choice["start"]["engine"] for choice in answer["choices"]} == {"llama.cpp"}
+
+
+def caches(snapshot: CatalogSnapshot, **changes: Any) -> str:
+    answer = asked(snapshot, "memory/inference", SERVED | changes)
+    return str(answer["deployment"]["precision"]["kv_cache"])
+
+
+def test_caches_are_kept_as_a_checkpoint_has_scales_for(packaged_snapshot: CatalogSnapshot) -> None:
+    """vLLM, SGLang and TensorRT-LLM take the format from the checkpoint where nobody names one."""
+    amd = {"model": "amd/Llama-3.1-70B-Instruct-FP8-KV", "accelerator": "amd-mi300x-192gb"}
+    assert caches(packaged_snapshot, **amd) == "fp8"
+    nvidia = {"model": "nvidia/Llama-3.1-70B-Instruct-FP8"}
+    for engine in ("vllm", "sglang", "tensorrt-llm"):
+        assert caches(packaged_snapshot, **nvidia, serving={"engine": engine}) == "fp8"
+    # A format that is told counts, of caches and of weights, which have no scales then.
+    assert caches(packaged_snapshot, **nvidia, precision={"kv_cache": "bf16"}) == "bf16"
+    assert caches(packaged_snapshot, **nvidia, precision={"weights": "bf16"}) == "bf16"
+    # Llama 3.1 70B in FP8 by somebody else has no scales for caches.
+    assert caches(packaged_snapshot, model="RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8") == "bf16"

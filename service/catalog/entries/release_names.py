@@ -100,9 +100,13 @@ _HQQ = _of({"quant_method": "hqq", "nbits": 4, "group_size": 64})
 _W4A16, _W8A16 = _of(_integers(4, **_GROUP)), _of(_integers(8, strategy="channel"))
 _W8A8 = _of(_with_activations(_integers(8, strategy="channel")))
 _FP8 = _of({"quant_method": "fp8", "modules_to_not_convert": ["lm_head"]})
+#: Scales for caches in 8 bits beside those of weights, as Quark and llm-compressor name them.
+_KV_8 = {"kv_cache_scheme": {"num_bits": 8, "type": "float"}}
+_FP8_KV = _of({**_FP8.config, **_KV_8})
 _FP8_BLOCK = _of({**_FP8.config, "weight_block_size": [128, 128]})
 _NVFP4 = _of({"quant_method": "modelopt", "quant_algo": "NVFP4", "exclude_modules": ["lm_head"]})
 _MXFP4 = _of({"quant_method": "quark", "quant_algo": "MXFP4", "exclude_modules": ["lm_head"]})
+_MXFP4_KV = _of({**_MXFP4.config, **_KV_8})
 _NF4 = _of({"quant_method": "bitsandbytes", "bnb_4bit_use_double_quant": True})
 _BNB_8 = _of({"quant_method": "bitsandbytes", "load_in_8bit": True})
 
@@ -176,10 +180,12 @@ _FORMATS: Mapping[str, Stored] = {
     f"(?:quantized[.])?w4a16|{_WIDTHS[4]}": _W4A16,
     "(?:quantized[.])?w8a16": _W8A16,
     f"(?:quantized[.])?w8a8(?:[-_]int8)?|{_WIDTHS[8]}": _W8A8,
-    "(?:w8a8[-_])?fp8(?:[-_](?:dynamic|static|kv|w8a8))*|float8": _FP8,
+    "(?:w8a8[-_])?fp8(?:[-_](?:dynamic|static|w8a8))*[-_]kv(?:[-_]?fp8)?": _FP8_KV,
+    "(?:w8a8[-_])?fp8(?:[-_](?:dynamic|static|w8a8))*|float8": _FP8,
     "fp8[-_]block": _FP8_BLOCK,
     "(?:nv)?fp4(?:a16)?": _NVFP4,
-    "mxfp4(?:[-_]q[48])?|w-?mxfp4(?:fp8)?-a-?(?:mxfp4|fp8)+(?:-amp)?(?:-kvfp8)?": _MXFP4,
+    "(?:mxfp4|w-?mxfp4(?:fp8)?-a-?(?:mxfp4|fp8)+)(?:-amp)?-kv-?fp8": _MXFP4_KV,
+    "mxfp4(?:[-_]q[48])?|w-?mxfp4(?:fp8)?-a-?(?:mxfp4|fp8)+(?:-amp)?": _MXFP4,
     "(?:unsloth[-_])?bnb[-_](?:4bit|nf4)|nf4": _NF4,
     "bnb[-_](?:8bit|int8)": _BNB_8,
     "bf16|bfloat16": _whole("bf16"),

@@ -107,7 +107,8 @@ class StateMixer:
 
     ``recurrent_state_elements`` is the matrix state and ``convolution_state_elements`` the short
     convolution's tail, both per sequence and layer before sharding. ``heads`` bounds how far
-    tensor parallelism can divide the state.
+    tensor parallelism can divide the state. The state is ``wide``, in 32 bit, wherever its
+    checkpoint or its kernels ask for that; others are as engines hold them.
     """
 
     kind: str
@@ -116,6 +117,7 @@ class StateMixer:
     convolution_state_elements: int
     recurrent_flops_per_token: float
     tensors: tuple[Tensor, ...]
+    wide: bool = False
 
 
 #: generate: token after token; embed: a vector of a sequence; rerank: a score of a query with a
@@ -290,7 +292,8 @@ class ModelArchitecture:
     tensors outside the language model's layers: a vision tower, whose shape ``images`` tells where
     it is known, an ``encoder``, or that of ``audio``. ``native_format`` is the id of the listed
     number format that the checkpoint ships in; where its layout departs from the listed one
-    (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself.
+    (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself;
+    ``native_cache_format`` is that of the caches that it has scales for, if it has any.
     A model that is not ``causal`` lets every token attend to those after it, too; one that does not
     ``generate`` reads a sequence once, keeps nothing of it and has no output matrix (embedding and
     reranking). ``made_for`` is what its publisher trained it for. ``prediction_layers`` are those
@@ -313,6 +316,7 @@ class ModelArchitecture:
     other: tuple[Tensor, ...] = ()
     native_format: str = "bf16"
     native_number_format: NumberFormat | None = None
+    native_cache_format: str | None = None
     causal: bool = True
     generates: bool = True
     made_for: Task = "generate"

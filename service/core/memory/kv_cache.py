@@ -13,9 +13,11 @@ Model Serving with PagedAttention, 2023, https://arxiv.org/abs/2309.06180
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil as whole
+from typing import TypeAlias
 
 from service.core.architecture.model import (
     Attention,
@@ -31,10 +33,15 @@ from service.core.elementwise import Number, ceil, minimum
 from service.core.number_formats import NumberFormat
 
 #: Recurrent states are kept in 32 bit, convolution tails in the 16 bit of activations.
-#: Source: ggml-org/llama.cpp (both 32 bit) and vLLM's mamba cache dtypes, 2026; the wider is used
-#: for the recurrent state because hybrid checkpoints ask for it ("mamba_ssm_dtype": "float32").
+#: Source: ggml-org/llama.cpp (both 32 bit) and SGLang's pools, 2026. vLLM keeps both in 16 bit
+#: unless the checkpoint asks for more ("mamba_ssm_dtype": "float32"; mamba_utils.py, 2026).
 RECURRENT_STATE_BYTES = 4.0
-CONVOLUTION_STATE_BYTES = 2.0
+NARROW_STATE_BYTES = CONVOLUTION_STATE_BYTES = 2.0
+#: Groups of layers are as large as the larger kind if that has fewer than this times as many (vLLM,
+#: v1/core/kv_cache_utils.py, 2025).
+_NEARLY_AS_MANY = 1.25
+#: A kind of layers: of a window, chunked or not, of a state by its name, or of all tokens (None).
+_Kind: TypeAlias = tuple[int, bool] | str | None
 #: Bytes of each element of keys by which blocks are chosen, kept in 16 bits (transformers 5.23).
 INDEX_KEY_BYTES = 2.0
 
@@ -65,7 +72,8 @@ class CacheLayout:
     ``full_bytes_per_token`` grows with every token; ``windowed`` layers stop growing at their
     window; ``state_bytes`` is constant. ``context_ranks`` share the tokens of full layers.
     ``encoded_bytes_per_token`` are kept for each feature of an encoder, which are a constant number
-    once it has run.
+    once it has run. Where layers share pages in groups, a token in each of all groups takes
+    ``grouped_bytes_per_token``.
     """
 
     full_bytes_per_token: float
@@ -74,6 +82,7 @@ class CacheLayout:
     block_tokens: int
     context_ranks: int
     encoded_bytes_per_token: float = 0.0
+    grouped_bytes_per_token: float = 0.0
 
     def beside(self, encoded_tokens: Number) -> CacheLayout:
         """The same where a sequence keeps so many features of an encoder, in whole pages."""
@@ -100,13 +109,17 @@ def cache_layout(
     cross_attended: bool = False,
     pages_windows: bool = False,
     keeps_passed: bool = False,
+    groups_layers: bool = False,
+    narrow_states: bool = False,
 ) -> CacheLayout:
     """What a sequence keeps on a rank of one pipeline stage, or of the deepest one if None.
 
     Where layers differ, each stage is taken to hold every kind in proportion. Models that do not
     generate keep nothing. With ``cross_attended`` layers that look at images are given as many
     pages as the others; with ``pages_windows`` so are layers with a window beside others without,
-    and with ``keeps_passed`` any attention whose window has passed tokens.
+    and with ``keeps_passed`` any attention whose window has passed tokens. With ``groups_layers``
+    pages are of as many layers of any kind, some of which none may have, and with ``narrow_states``
+    states are in 16 bit unless they are wide.
     """
     if not architecture.generates:
         return CacheLayout(0.0, (), 0.0, block_tokens, parallelism.context)
@@ -117,6 +130,7 @@ def cache_layout(
     full = 0.0
     state = encoded = 0.0
     windowed: dict[tuple[int, bool], float] = {}
+    kept: dict[_Kind, float] = {}
     images = architecture.images
     every = cross_attended and images is not None and images.cross_attended
     paged = keeps_passed or (
@@ -131,9 +145,11 @@ def cache_layout(
                 entry = held * _attention_entry_bytes(attention, kv_format, ranks)
                 if paged or attention.window_tokens is None:
                     full += entry
+                    kept[None] = kept.get(None, 0.0) + held
                 else:
                     key = (attention.window_tokens, attention.span is Span.CHUNKED)
                     windowed[key] = windowed.get(key, 0.0) + entry
+                    kept[key] = kept.get(key, 0.0) + held
             case LatentAttention() as latent:
                 entry = held * _latent_entry_bytes(latent, kv_format) / latent.tokens_per_entry
                 if latent.window_tokens is None:
@@ -142,9 +158,18 @@ def cache_layout(
                     key = (latent.window_tokens, False)
                     windowed[key] = windowed.get(key, 0.0) + entry
             case StateMixer() as mixer:
-                state += held * _state_bytes(mixer, ranks)
+                narrow = narrow_states and not mixer.wide
+                state += held * _state_bytes(mixer, ranks, narrow=narrow)
+                kept[mixer.kind] = kept.get(mixer.kind, 0.0) + held
             case _:
                 pass
+    grouped = 0.0
+    if groups_layers and len(kept) > 1 and None in kept:
+        filled = _filled_ratios(kept)
+        layers_of_groups = sum(count * filled[kind] for kind, count in kept.items())
+        grouped = full / kept[None] * layers_of_groups
+        full *= filled[None]
+        windowed = {key: size * filled[key] for key, size in windowed.items() if key in filled}
     return CacheLayout(
         full_bytes_per_token=full,
         windowed=tuple(
@@ -155,7 +180,15 @@ def cache_layout(
         block_tokens=block_tokens,
         context_ranks=parallelism.context,
         encoded_bytes_per_token=encoded,
+        grouped_bytes_per_token=grouped,
     )
+
+
+def _filled_ratios(kept: Mapping[_Kind, float]) -> dict[_Kind, float]:
+    """Layers of whole groups over those of each kind, where all kinds share pages [-]."""
+    most, fewest = max(kept.values()), min(kept.values())
+    group = most if most < _NEARLY_AS_MANY * fewest else fewest
+    return {kind: whole(round(count / group, 6)) * group / count for kind, count in kept.items()}
 
 
 def _sees_all(mixer: Mixer | None) -> bool:
@@ -237,9 +270,10 @@ def _latent_entry_bytes(latent: LatentAttention, kv_format: NumberFormat) -> flo
     )
 
 
-def _state_bytes(mixer: StateMixer, ranks: int) -> float:
+def _state_bytes(mixer: StateMixer, ranks: int, *, narrow: bool) -> float:
     divided = min(ranks, mixer.heads)
+    each = NARROW_STATE_BYTES if narrow else RECURRENT_STATE_BYTES
     return (
-        mixer.recurrent_state_elements * RECURRENT_STATE_BYTES
+        mixer.recurrent_state_elements * each
         + mixer.convolution_state_elements * CONVOLUTION_STATE_BYTES
     ) / divided

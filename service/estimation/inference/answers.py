@@ -91,7 +91,8 @@ class CacheRoom(Answer):
     """Cache that one more token takes, at the workload's context length."""
     kv_cache_capacity_tokens: Interval | None
     """Number of tokens, over all sequences of a replica, whose cache fits; null if nothing is
-    cached."""
+    cached. Where layers keep windows or states and an engine fills its share, it is counted in
+    sequences of the longest that is admitted, as servers print it when they start."""
     max_concurrency: Interval | None
     """Null if nothing limits it."""
     max_context_tokens: Interval | None

@@ -234,7 +234,8 @@ _TABLE = (
     Quantity(
         "kv_cache_capacity_tokens",
         "tokens",
-        "Tokens for which the KV cache of a replica has room.",
+        "Tokens for which the KV cache of a replica has room, as servers print it: of windows and "
+        "states in sequences of the longest that is admitted.",
         lambda served: served.estimate.memory.kv_cache_capacity_tokens,
     ),
     *_times(),

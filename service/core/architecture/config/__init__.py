@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from service.core.architecture.cache_format import cache_format
 from service.core.architecture.config.families.audio import AUDIO_ENCODERS, TEXT_DEFAULTS
 from service.core.architecture.config.families.refused import refusal
 from service.core.architecture.config.families.seq2seq import SEQ2SEQ_MODELS
@@ -110,6 +111,7 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         + (() if audio is None else audio.tensors),
         native_format=stored.listed_id,
         native_number_format=stored.exact,
+        native_cache_format=cache_format(config, text),
         images=None if vision is None else vision[1],
         audio=audio,
         prediction_layers=_prediction_layers(text),
@@ -138,6 +140,7 @@ def _seq2seq(
         architecture,
         native_format=stored.listed_id,
         native_number_format=stored.exact,
+        native_cache_format=cache_format(config, text),
         warnings=stored.warnings,
     )
 

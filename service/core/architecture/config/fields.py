@@ -80,6 +80,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "state_heads": ("mamba_n_heads", "mamba_num_heads", "num_heads"),
     "state_head_dim": ("mamba_d_head", "mamba_head_dim", "head_dim"),
     "n_groups": ("mamba_n_groups",),
+    "mamba_ssm_dtype": ("mamba_ssm_cache_dtype",),
 }
 
 #: Sections whose keys some families nest (DBRX, MPT).

@@ -189,12 +189,14 @@ MEMORY = (
         "capacity_bytes * memory_utilization_ratio"
         " + ((share_is_of_free * (1 - memory_utilization_ratio) + share_is_of_caches)"
         " * (weights_bytes + libraries_bytes + slack_bytes + context_in_share * context_bytes"
-        " + activations_in_share * activations_bytes + graphs_in_share * graphs_bytes))",
+        " + activations_in_share * activations_bytes + graphs_in_share * graphs_bytes))"
+        " - kept_bytes",
         "vLLM gpu_memory_utilization, 2025, https://docs.vllm.ai; TensorRT-LLM"
         " free_gpu_memory_fraction, 2025",
         "usable_bytes",
         paths(
             "serving.memory_utilization_ratio",
+            "kept_bytes",
             "engine.share_is_of_free",
             "engine.share_is_of_caches",
             "engine.context_in_share",
@@ -227,11 +229,11 @@ MEMORY = (
     Formula("Shortfall", "max(-headroom_bytes, 0)", _DIFFERENCE, "shortfall_bytes"),
     Formula(
         "Tokens that fit in the cache",
-        "max(floor(room_bytes * (ceil(tokens / page_tokens) * page_tokens / max(sequence_bytes, 1))"
-        " / page_tokens) * page_tokens, 0)",
+        "max(floor(room_bytes * (ceil(counted_tokens / page_tokens) * page_tokens"
+        " / max(counted_sequence_bytes, 1)) / page_tokens) * page_tokens, 0)",
         _PAGES,
         "kv_cache_capacity_tokens",
-        _ROOM | _PAGE,
+        _ROOM | _PAGE | paths("counted_tokens", "counted_sequence_bytes"),
     ),
     Formula(
         "Sequences that fit",

@@ -18,6 +18,7 @@ from service.core.elementwise import (
     Number,
     Truth,
     ceil,
+    is_nothing,
     maximum,
     minimum,
 )
@@ -55,6 +56,7 @@ from service.core.memory.inference.held import (
     shared_bytes,
     unset_tokens,
 )
+from service.core.memory.inference.kept import kept_bytes
 from service.core.memory.inference.otherwise import reaching
 from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
@@ -95,10 +97,11 @@ class InferenceMemory:
     that ``shape`` tells, and ``images_bytes`` those while its images are encoded; ``steps`` and
     ``sampled`` are tokens of a step and sequences sampled at once over the sequences that run;
     ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the
-    runtime memory. ``tokens`` are those that a sequence's caches have room for. ``stages`` are all
-    that can be the fullest, if there are several: any of them may decide what fits. Where choices
-    are left open, ``usual`` is the memory by what most people mean, and ``otherwise`` that by other
-    outcomes, over which intervals reach.
+    runtime memory, and ``kept_bytes`` stay free beside the share, by the layout. ``tokens`` are
+    those that a sequence's caches have room for. ``stages`` are all that can be the fullest, if
+    there are several: any of them may decide what fits. Where choices are left open, ``usual`` is
+    the memory by what most people mean, and ``otherwise`` that by other outcomes, over which
+    intervals reach.
     """
 
     deployment: Deployment
@@ -134,6 +137,7 @@ class InferenceMemory:
     graphs_bytes: Interval
     slack_bytes: Interval
     draft_model_bytes: Number = 0.0
+    kept_bytes: Number = 0.0
     stages: tuple[InferenceMemory, ...] = ()
     usual: InferenceMemory | None = None
     otherwise: Mapping[str, tuple[Other[InferenceMemory], ...]] = field(default_factory=dict)
@@ -203,11 +207,40 @@ class InferenceMemory:
         """What is missing where it does not fit [B]."""
         return shortfall(self.headroom_bytes)
 
+    @computed_once
+    def counted_tokens(self) -> Number:
+        """The length of sequences at which tokens that have room are counted [token].
+
+        It is the workload's, but the longest that is admitted where an engine fills its share with
+        pages of which windows and states need as many however long a sequence is, and prints for
+        how many of these it has room (vLLM, v1/core/kv_cache_utils.py, 2026).
+        """
+        layout, longest = self.plan.cache, self.context_limit_tokens
+        fixed = bool(layout.windowed) or grows(layout.state_bytes)
+        if not self.engine.fills_share or not fixed or longest == inf:
+            return self.tokens
+        return maximum(self.tokens, longest)
+
+    @computed_once
+    def counted_sequence_bytes(self) -> Number:
+        """Size of a sequence of so many tokens, with what a step computes beside windows [B]."""
+        if self.counted_tokens is self.tokens:
+            return self.sequence_bytes
+        layout, step = self.plan.cache, self.step_tokens
+        if self.engine.counts_groups and layout.grouped_bytes_per_token:
+            # As if every group kept all tokens (vLLM, v1/core/kv_cache_utils.py, 2025).
+            return layout.grouped_bytes_per_token * self.counted_tokens
+        sequence = layout_sequence_bytes(layout, self.counted_tokens, step)
+        return self.engine.cache_copies * sequence
+
     @reaching
     def kv_cache_capacity_tokens(self) -> Interval:
         """Tokens of all sequences of one replica that caches have room for [token]."""
         return capacity_tokens(
-            self.plan.cache, self.cache_room_bytes, self.sequence_bytes, self.tokens
+            self.plan.cache,
+            self.cache_room_bytes,
+            self.counted_sequence_bytes,
+            self.counted_tokens,
         )
 
     @reaching
@@ -389,6 +422,9 @@ def _on_stage(
             inside.append(part)
     counted = independent_sum((*inside, slack))
     usable = engine.usable_bytes(capacity, serving.memory_utilization_ratio, counted.value)
+    kept = kept_bytes(engine, deployment, serving)
+    if not is_nothing(kept):
+        usable = usable - kept
     room = cache_room(
         usable,
         counted,
@@ -434,6 +470,7 @@ def _on_stage(
         graphs_bytes=graphs,
         slack_bytes=slack,
         draft_model_bytes=draft,
+        kept_bytes=kept,
     )
 
 

@@ -44,6 +44,8 @@ def engine_plans(
         cross_attended=engine.pages_images,
         pages_windows=engine.pages_windows,
         keeps_passed=engine.keeps_passed,
+        groups_layers=engine.groups_layers,
+        narrow_states=engine.narrow_states,
         gathers_tokens=engine.gathers_tokens,
     )
 
@@ -59,12 +61,15 @@ def stage_plans(
     cross_attended: bool = False,
     pages_windows: bool = False,
     keeps_passed: bool = False,
+    groups_layers: bool = False,
+    narrow_states: bool = False,
     gathers_tokens: bool = False,
 ) -> tuple[StagePlan, ...]:
     """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
 
-    ``loading`` says how the engine holds weights, ``cross_attended``, ``pages_windows`` and
-    ``keeps_passed`` what it caches as :func:`cache_layout` takes them; it ``gathers_tokens`` as
+    ``loading`` says how the engine holds weights, ``cross_attended``, ``pages_windows``,
+    ``keeps_passed``, ``groups_layers`` and ``narrow_states`` what it caches as
+    :func:`cache_layout` takes them; it ``gathers_tokens`` as
     :func:`step_peak` does.
     """
     peak = step_peak(
@@ -89,6 +94,8 @@ def stage_plans(
             cross_attended=cross_attended,
             pages_windows=pages_windows,
             keeps_passed=keeps_passed,
+            groups_layers=groups_layers,
+            narrow_states=narrow_states,
         )
         plans.append(StagePlan(weights, layout, peak))
     return tuple(plans)

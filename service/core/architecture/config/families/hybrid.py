@@ -198,13 +198,20 @@ _QWEN3_NEXT = Family(
     mixer_schedule=layer_types(every_nth_full("full_attention_interval", other="linear")),
     feed_forward_schedule=sparse_steps,
 )
+#: What configurations of Qwen3.5 say (Qwen/Qwen3.5-27B, 2026).
+_WIDE_STATES = {"mamba_ssm_dtype": "float32"}
 _QWEN35_MOE = replace(
     _QWEN3_NEXT,
-    defaults={**_QWEN3_NEXT.defaults, "num_experts": 256, "num_experts_per_tok": 8},
+    defaults={
+        **_QWEN3_NEXT.defaults,
+        **_WIDE_STATES,
+        "num_experts": 256,
+        "num_experts_per_tok": 8,
+    },
     feed_forward_schedule=every("experts"),
 )
 _QWEN35 = Family(
-    defaults={**_GATED_DELTA_DEFAULTS, "num_key_value_heads": 4},
+    defaults={**_GATED_DELTA_DEFAULTS, **_WIDE_STATES, "num_key_value_heads": 4},
     mixers=_QWEN3_NEXT.mixers,
     mixer_schedule=_QWEN3_NEXT.mixer_schedule,
 )

@@ -107,8 +107,19 @@ def mamba2(
     )
     elements = inner * state
     return StateMixer(
-        "mamba2", heads, elements, channels * (taps - 1), _FLOPS_PER_ELEMENT * elements, tensors
+        "mamba2",
+        heads,
+        elements,
+        channels * (taps - 1),
+        _FLOPS_PER_ELEMENT * elements,
+        tensors,
+        wide=_is_wide(fields),
     )
+
+
+def _is_wide(fields: Fields) -> bool:
+    """Whether a checkpoint asks for states in 32 bit."""
+    return fields.text("mamba_ssm_dtype") == "float32"
 
 
 def gated_delta_net(fields: Fields) -> StateMixer:
@@ -141,6 +152,7 @@ def gated_delta_net(fields: Fields) -> StateMixer:
         channels * (taps - 1),
         _FLOPS_PER_DELTA_ELEMENT * elements,
         tensors,
+        wide=_is_wide(fields),
     )
 
 
@@ -203,6 +215,7 @@ def _vector_decay(
         3 * inner * (taps - 1),
         _FLOPS_PER_DELTA_ELEMENT * elements,
         tensors,
+        wide=True,
     )
 
 
