@@ -229,7 +229,8 @@ class TrainingSettingsRequest(Request):
     """The same in tokens, for sequences of sequence_length: the nearest number of sequences that
     divides among the ranks is taken. Give this or global_batch_size."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
-    """Tokens per sequence."""
+    """Tokens per sequence. If not given, 4,096, or as many as the model has positions for if that
+    is fewer."""
     sequence_lengths: LengthsRequest | None = None
     """Distribution of lengths, for sequences that are padded to the longest of their micro-batch
     instead of being packed. Longer ones are cut to sequence_length, for which memory is needed.
