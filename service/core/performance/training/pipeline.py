@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from service.core.architecture.sharding import PIPELINE_ENDS
-from service.core.elementwise import Number
+from service.core.elementwise import Number, maximum
 from service.core.memory.training.settings import TrainingSettings
 from service.core.recipes import InterleavedRounds
 
@@ -72,8 +72,8 @@ def usual_virtual_stages(layers: int, stages: int) -> int:
 
 
 def slowest_stage_ratio(
-    layers: Sequence[int], head_ratio: float, from_both_ends: bool = False
-) -> float:
+    layers: Sequence[int], head_ratio: Number, from_both_ends: bool = False
+) -> Number:
     """Time of the stage with most to do over that of the average stage [-].
 
     Parameters
@@ -81,7 +81,9 @@ def slowest_stage_ratio(
     layers
         Layers of each stage.
     head_ratio
-        Share of the model's products that are the head's, which the last stage has [-].
+        Share of the time of all stages that is the head's and its loss', which the last stage
+        has. It is less than their share of operations where layers wait for messages, memory or
+        the host as well [-].
     from_both_ends
         Whether a rank has two stages, the first with the last, and micro-batches enter at both.
     """
@@ -91,9 +93,9 @@ def slowest_stage_ratio(
     layer_ratio = (1.0 - head_ratio) / sum(layers)
     if from_both_ends:
         pairs = [own + mirror for own, mirror in zip(layers, reversed(layers), strict=True)]
-        both = max(max(pairs) * layer_ratio, pairs[0] * layer_ratio + head_ratio)
+        both = maximum(max(pairs) * layer_ratio, pairs[0] * layer_ratio + head_ratio)
         return stages / 2.0 * both
-    return stages * max(max(layers) * layer_ratio, layers[-1] * layer_ratio + head_ratio)
+    return stages * maximum(max(layers) * layer_ratio, layers[-1] * layer_ratio + head_ratio)
 
 
 def filling_ratio(settings: TrainingSettings, stages: int) -> float:
@@ -117,7 +119,7 @@ def pipeline_wait_s(
     micro_batches: Number,
     stages: int,
     filling: float,
-    slowest_ratio: float,
+    slowest_ratio: Number,
 ) -> Number:
     """Time in which a stage waits in a step [s].
 
