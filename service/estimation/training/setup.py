@@ -214,12 +214,10 @@ def as_told(
                 float(accelerator.value.memory_bytes),
             ),
             recipes,
-            architecture,
-            parallelism,
+            None if framework is None else framework.superseded(release.generation),
+            *(architecture, accelerator.value, parallelism),
         )
-        training = with_shard_degree(
-            training, recipes, parallelism, None if accelerator is None else accelerator.value
-        )
+        training = with_shard_degree(training, recipes, parallelism, accelerator.value)
     settings = replace(
         training_settings(
             training,
