@@ -16,8 +16,12 @@ UNTOLD = (
 )
 #: What people make otherwise beside these.
 ALSO_OPEN = ("attention", "gradient_dtype", "framework_generation")
-#: The same of settings that depend on how a model is divided.
-UNTOLD_OF_LAYOUTS = ("zero_stage", "data_parallel_shard_degree", "pipeline_schedule")
+#: The same of settings that depend on how a model is divided; of messages to experts, those beyond
+#: fast links beside a pipeline that recomputes no whole layers.
+UNTOLD_OF_LAYOUTS = (
+    *("zero_stage", "data_parallel_shard_degree", "pipeline_schedule"),
+    "expert_overlap_ratio",
+)
 #: The same of number formats: what weights are held in where all of them are trained.
 UNTOLD_OF_PRECISION = ("weights",)
 #: The same of where inputs of layers that are recomputed whole are kept, and of how attention is
@@ -81,14 +85,13 @@ class Recipes:
     have the format ``gradient_dtype`` unless told otherwise, and ``unless_told`` holds other
     settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
     ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES``
-    by name, and
-    ``unless_told_where`` those of ``UNTOLD`` and ``UNTOLD_OF_BATCHES`` that it sets so under
-    conditions. Sums of gradients have a format of their own with weights in bf16 only: those in
-    fp16 are scaled and summed as they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN``
-    people make otherwise, where those that name the same settings exclude each other, and of
-    ``also_products`` people commonly run products in the first that hardware multiplies where a
-    request may leave that open. Models divided by tensors or layers are ``divided_by`` another
-    framework that is built on it. Its interleaved schedule takes
+    by name, and ``unless_told_where`` those of ``UNTOLD``, ``UNTOLD_OF_LAYOUTS`` and
+    ``UNTOLD_OF_BATCHES`` that it sets so under conditions. Sums of gradients have a format of their
+    own with weights in bf16 only: those in fp16 are scaled and summed as they are. ``also_usual``
+    is what of ``UNTOLD`` and ``ALSO_OPEN`` people make otherwise, where those that name the same
+    settings exclude each other, and of ``also_products`` people commonly run products in the first
+    that hardware multiplies where a request may leave that open. Models divided by tensors or
+    layers are ``divided_by`` another framework that is built on it. Its interleaved schedule takes
     micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal"
     ones (None: any).
     """

@@ -89,6 +89,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "methods_learn_differently": ("training.methods", "training.optimizers", "training"),
     "metric_unknown": ("weights", "choices"),
     "micro_batch_assumed": ("training.micro_batch_size", "training"),
+    "sequence_length_assumed": ("training.sequence_length", "training"),
     "micro_batches_assumed": ("training.gradient_accumulation_steps", "training"),
     "modality_left_out": ("weights_bytes", "model"),
     "model_taken_for": ("deployment.model", "model"),

@@ -28,6 +28,7 @@ from service.estimation.references import (
 )
 from service.estimation.requests import ParallelismRequest, PrecisionRequest
 from service.estimation.training.called import Method
+from service.estimation.training.lengths import LENGTH
 from service.estimation.training.requests import (
     EXAMPLE_TRAINING,
     EstimateTrainingRequest,
@@ -55,7 +56,6 @@ _SETTINGS = (
     "global_batch_size",
     "pipeline_schedule",
     "virtual_stages",
-    "sequence_length",
     "tokens",
 )
 
@@ -144,6 +144,7 @@ class TrainingPageRequest(ModelQuestion):
             region=self.region,
             training=TrainingSettingsRequest(
                 **{name: getattr(self, name) for name in _SETTINGS},
+                **self._length,
                 **self.named_framework,
                 offload=TrainingOffloadRequest(
                     optimizer=self.offload_optimizer, parameters=self.offload_parameters
@@ -157,13 +158,19 @@ class TrainingPageRequest(ModelQuestion):
         """See ``ModelQuestion``."""
         return self.estimate
 
+    @property
+    def _length(self) -> dict[str, Any]:
+        """The length of sequences, unless it is left to what the model has positions for."""
+        stated = self.sequence_length != type(self).model_fields[LENGTH].default
+        return {LENGTH: self.sequence_length} if stated else {}
+
     def recommendation(self, snapshot: CatalogSnapshot) -> TrainingRecommendationRequest:
         """The search for better choices: what is learned stays, all else is searched."""
         return TrainingRecommendationRequest(
             model=self.asked_model,
             training=RunRequest(
                 tokens=self.tokens,
-                sequence_length=self.sequence_length,
+                **self._length,
                 global_batch_size=self.global_batch_size,
                 methods=list(get_args(Method)) if self.any_method else [self.method],
                 optimizers=list(get_args(Optimizer)) if self.any_optimizer else [self.optimizer],

@@ -205,7 +205,11 @@ class UnlessTold(Stated):
     data_parallel_shard_degree: NotRequired[Literal["machine"]]
     """Which ranks divide it: those of a machine; all if left out, or if it does not fit so."""
     pipeline_schedule: NotRequired[Schedule]
-    """Interleaved where layers fill the stages alike and micro-batches come in whole rounds."""
+    """Interleaved where layers fill the stages, or nearly, and micro-batches come in whole
+    rounds."""
+    expert_overlap_ratio: NotRequired[float]
+    """Share of messages to experts beyond fast links that hides, beside a pipeline that recomputes
+    no whole layers."""
     micro_batch_size: NotRequired[int]
     """Sequences of a micro-batch, where they fit and there is no pipeline."""
     micro_batch_tokens: NotRequired[int]

@@ -260,7 +260,12 @@ def _recipes(trains: Document) -> Recipes:
         named["adapter_degrees"],
         trains.get("divided_by"),
         _unless_told(trains),
-        _usual(trains, "unless_told", UNTOLD + UNTOLD_OF_BATCHES, conditional=True),
+        _usual(
+            trains,
+            "unless_told",
+            UNTOLD + UNTOLD_OF_LAYOUTS + UNTOLD_OF_BATCHES,
+            conditional=True,
+        ),
         _usual(trains, "also_usual", UNTOLD + ALSO_OPEN),
         lists["also_products"],
         _rounds(trains.get("interleaved_rounds")),

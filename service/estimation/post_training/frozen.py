@@ -315,7 +315,7 @@ def _teacher(
             framework_version=training.framework_version,
             # Those of the run, which it computes: it has none of its own.
             micro_batch_size=1,
-            sequence_length=training.sequence_length,
+            sequence_length=run.resolved.asked.sequence_length,
         ),
     )
     places = {"/model": f"{place}/model", "/precision": f"{place}/precision"}

@@ -44,6 +44,7 @@ from service.estimation.recommendations.training.search import run_table
 from service.estimation.recommendations.training.space import (
     ResolvedTrainingSearch,
     resolve_training_search,
+    within_searched,
 )
 from service.estimation.sweeps.chunks import ENDS, Rows, ends_of, exclude
 from service.estimation.sweeps.training_requests import TrainingSweepRequest
@@ -101,7 +102,7 @@ def resolve_training_study(
     Rejected
         With every reference that is unknown and everything that contradicts itself.
     """
-    search = resolve_training_search(request.as_search(), snapshot)
+    search = resolve_training_search(within_searched(request.as_search(), snapshot), snapshot)
     return TrainingStudy(search, request.keep == "candidates", tuple(_chunks(search)))
 
 

@@ -17,7 +17,6 @@ from service.core.explanation import EstimateWarning
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import LeftOpen, TrainingSettings
-from service.core.recipes import Recomputation
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.rejection import Rejected
 from service.estimation.training.requests import TrainingSettingsRequest
@@ -245,7 +244,8 @@ def _in_part(
 
     in_part = framework.recipes.recomputes_in_part
     architecture = whole.setup.deployment.architecture
-    single = [way for way in in_part if way != "layers" and _has_parts(way, architecture)]
+    by_modules = has_modules(architecture)
+    single = [w for w in in_part if w != "layers" and (w != "selective-modules" or by_modules)]
     for told in (asked,) if lean is asked else (asked, lean):
         if told is lean and (found := by(told)):
             return found
@@ -265,8 +265,8 @@ def _in_part(
     return fewest
 
 
-def _has_parts(way: Recomputation, architecture: ModelArchitecture) -> bool:
-    """Whether a model has parts that frameworks recompute by a way.
+def has_modules(architecture: ModelArchitecture) -> bool:
+    """Whether a model has modules that frameworks recompute by themselves.
 
     Megatron Core recomputes activations of experts and up-projections of latents, but those of a
     dense layer with its products.
@@ -276,7 +276,7 @@ def _has_parts(way: Recomputation, architecture: ModelArchitecture) -> bool:
     NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py, recompute_modules, 2025
     """
     latent = any(isinstance(group.mixer, LatentAttention) for group in architecture.groups)
-    return way != "selective-modules" or architecture.routes or latent
+    return architecture.routes or latent
 
 
 def fits(run: Run) -> bool:

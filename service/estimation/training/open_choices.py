@@ -16,6 +16,7 @@ from service.core.otherwise import RARE_RATIO, Other
 from service.estimation.training.batches import assumes_steps
 from service.estimation.training.memory import CHOICES, told_by
 from service.estimation.training.requests import TrainingRequest
+from service.estimation.training.untold import EXPERTS_HIDE, can_hide_experts
 
 #: Other choices are told from so many times the speed on: less lies within intervals.
 _WORTH_TELLING = 1.05
@@ -34,10 +35,11 @@ _BATCH, _SCHEDULE = "micro_batch_size", "pipeline_schedule"
 #: of Megatron-DeepSpeed, DeepSpeed and torchtitan unless told, beside those of Megatron-LM.
 _OTHER_SCHEDULE = 0.33
 #: Of pipelines that send tokens to experts beyond fast links, those that hide it behind computation
-#: of another micro-batch [-]: DeepSeek-V3 (DualPipe) and half of NVIDIA's recipes on Hopper.
+#: of another micro-batch, and as many that do not [-]: DeepSeek-V3 (DualPipe) and half of NVIDIA's
+#: recipes on Hopper do.
 #: Source: DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 3.2.1; NVIDIA, Megatron Bridge,
 #: recipes for performance (overlap_moe_expert_parallel_comm), 2025.
-_OVERLAP, _OF_OVERLAP = "expert_overlap_ratio", 0.5
+_OTHER_OVERLAP = 0.5
 _STEPS = "gradient_accumulation_steps"
 #: So many times the micro-batches that are assumed for a pipeline, or still fewer, and how many
 #: runs have them [-]: 15 % where each of eight sources of the same counts once. 8 % have four times
@@ -78,9 +80,9 @@ def with_open_choices(
     schedules = list(_other_schedules(setup, request))
     if schedules:
         others[_SCHEDULE] = schedules
-    if _may_hide_experts(setup):
-        hiding = replace(setup.settings, expert_overlap_ratio=1.0)
-        others[_OVERLAP] = [Other(replace(setup, settings=hiding), _OF_OVERLAP)]
+    other = _hidden_otherwise(setup, request)
+    if other is not None:
+        others[EXPERTS_HIDE] = [Other(replace(setup, settings=other), _OTHER_OVERLAP)]
     lacking = _may_lack(memory)
     if lacking > RARE_RATIO:
         for name, recomputing in _recomputing(setup, request):
@@ -104,12 +106,25 @@ def _other_schedules(
     yield Other(replace(setup, settings=plain), _OTHER_SCHEDULE)
 
 
-def _may_hide_experts(setup: TrainingSpeedSetup) -> bool:
-    """Whether messages to experts may well hide behind computation, though nobody says so."""
-    deployment = setup.deployment
-    layout, domain = deployment.parallelism, deployment.accelerator.scale_up_domain_accelerators
-    far = layout.expert > domain and layout.pipeline > 1
-    return far and setup.settings.expert_overlap_ratio is None
+def _hidden_otherwise(
+    setup: TrainingSpeedSetup, request: TrainingRequest
+) -> TrainingSettings | None:
+    """Settings whose messages to experts hide, or do not, if nobody told; None where none can.
+
+    Who hides them recomputes no whole layers: a run that is taken to recompute them so as to fit
+    may recompute modules instead.
+    """
+    asked, settings = request.training, setup.settings
+    hides = settings.expert_overlap_ratio is None
+    if hides and asked.activation_checkpointing is None:
+        kept = settings.activation_checkpointing
+        settings = replace(
+            settings, activation_checkpointing="selective-modules" if kept == "full" else kept
+        )
+    layout = (setup.deployment.accelerator, setup.deployment.parallelism)
+    if asked.expert_overlap_ratio is not None or not can_hide_experts(settings, *layout):
+        return None
+    return replace(settings, expert_overlap_ratio=1.0 if hides else None)
 
 
 def _in_batches(

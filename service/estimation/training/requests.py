@@ -229,7 +229,8 @@ class TrainingSettingsRequest(Request):
     """The same in tokens, for sequences of sequence_length: the nearest number of sequences that
     divides among the ranks is taken. Give this or global_batch_size."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
-    """Tokens per sequence."""
+    """Tokens per sequence. If not given, 4,096, or as many as the model has positions for if that
+    is fewer."""
     sequence_lengths: LengthsRequest | None = None
     """Distribution of lengths, for sequences that are padded to the longest of their micro-batch
     instead of being packed. Longer ones are cut to sequence_length, for which memory is needed.
@@ -295,8 +296,9 @@ class TrainingSettingsRequest(Request):
     DeepSeek-V3), with expert_dispatch per-machine. If null, there is no limit."""
     expert_overlap_ratio: float | None = Field(None, ge=0.0, le=1.0)
     """Share of the messages to and from experts that is hidden behind computation. If null, 1 with
-    pipeline_schedule dualpipe, otherwise as measured for the framework's other messages within a
-    copy of the model."""
+    pipeline_schedule dualpipe and, to experts on other machines beside a pipeline that recomputes
+    no whole layers, in Megatron-LM since 2025 and Megatron Bridge since 25.11; otherwise as
+    measured for the framework's other messages within a copy of the model."""
     pipeline_schedule: Schedule | None = None
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
@@ -305,10 +307,11 @@ class TrainingSettingsRequest(Request):
     rank holds two stages, the first with the last, and activations of one more micro-batch than
     there are stages; an even number of stages takes twice as many micro-batches or more. If null,
     interleaved with virtual_stages above 1, and as people run Megatron-LM, Megatron Bridge and NeMo
-    where layers fill the stages alike and micro-batches come in whole rounds; 1f1b elsewhere."""
+    where layers fill the stages, or nearly, and micro-batches come in whole rounds; 1f1b
+    elsewhere."""
     virtual_stages: int | None = Field(None, ge=1, le=1_000)
     """Number of stages per rank in the interleaved schedule. If null, as many as have two layers
-    each, or more layers if these do not divide evenly."""
+    each, or more layers if these do not divide evenly; if none do, as many as nearly fill."""
     zero_stage: int | None = Field(None, ge=0, le=3)
     """What is divided over data-parallel ranks: 1 optimizer states, 2 also gradients, 3 also
     weights (FSDP full sharding). If null, as in the framework by default: 3 (2 with a pipeline) for

@@ -17,6 +17,7 @@ from service.estimation.training.batches import GATHERS_WEIGHTS
 from service.estimation.training.fitting import (
     Fitted,
     fits,
+    has_modules,
     headroom_bytes,
     least_that_fits,
     untold_that_fits,
@@ -216,7 +217,8 @@ def _divided_to_fit(
     """The run in the fastest layout that fits, or that lacks least; None if there is no other.
 
     Layouts that fit by what the framework does untold come first, and those that recompute all
-    layers last.
+    layers last. Modules of experts and latents cost little to recompute: layouts that do no more
+    than that count among the first.
     """
     runs = []
     for layout in usual_layouts(whole.setup, request.training, framework):
@@ -228,10 +230,11 @@ def _divided_to_fit(
         for run, divided in runs
         if (one := _by(untold_that_fits, run, divided, snapshot, framework)) is not None
     ]
-    if not found:
+    by_modules = has_modules(whole.setup.deployment.architecture)
+    if not found or by_modules:
         made = [_by(least_that_fits, run, divided, snapshot, framework) for run, divided in runs]
         fitting = [one for one in made if fits(one.run)]
-        found = [one for one in fitting if not _recomputes(one.run)] or fitting
+        found = found + [one for one in fitting if not _recomputes(one.run)] or fitting
         if not found and made:
             found = [max(made, key=lambda one: headroom_bytes(one.run))]
     if not found:

@@ -64,6 +64,7 @@ from service.estimation.training.batches import (
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
+from service.estimation.training.lengths import length_warnings, within_models
 from service.estimation.training.overheads import (
     measured_framework,
     training_memory_entries,
@@ -182,13 +183,16 @@ def as_told(
     known = snapshot.engines.get(release.engine)
     framework = None if known is None else known.value
     recipes = Recipes() if framework is None else framework.recipes
+    told = request.training
+    if model is not None:
+        told = within_models(told, (model.value,))
     weights = request.precision.weights
     if weights is None and model is not None:
-        weights = usual_weights(model.value, request.training.method, recipes)
+        weights = usual_weights(model.value, told.method, recipes)
     layout = request.parallelism or ParallelismRequest()
     asked = completed(layout, request.accelerator_count)
     training = filled_in(
-        request.training.model_copy(update={"framework": release.engine}),
+        told.model_copy(update={"framework": release.engine}),
         framework,
         release.generation,
         model.value if model is not None else None,
@@ -218,12 +222,10 @@ def as_told(
                 float(accelerator.value.memory_bytes),
             ),
             recipes,
-            architecture,
-            parallelism,
+            None if framework is None else framework.superseded(release.generation),
+            *(architecture, accelerator.value, parallelism),
         )
-        training = with_shard_degree(
-            training, recipes, parallelism, None if accelerator is None else accelerator.value
-        )
+        training = with_shard_degree(training, recipes, parallelism, accelerator.value)
     settings = training_settings(
         training,
         release.generation,
@@ -290,6 +292,7 @@ def as_told(
         shared_batch=shared,
         warnings=(
             *_model_warnings(architecture, training),
+            *length_warnings(request.training, training.sequence_length),
             *assumed,
             *tokens_warning(request.training, shared, parallelism),
             *release_warnings(release, snapshot),

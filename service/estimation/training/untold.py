@@ -46,6 +46,8 @@ _CORE_NAMES = {
 }
 #: Fields of a request that tell what the core calls otherwise.
 _TOLD_BY = {"framework_generation": "framework_version"}
+#: Share of messages to experts that hides behind computation.
+EXPERTS_HIDE = "expert_overlap_ratio"
 #: What is divided beside a pipeline at most unless told otherwise: weights would be collected for
 #: every micro-batch anew.
 _MOST_DIVIDED_IN_PIPELINE = 2
@@ -214,25 +216,30 @@ def zero_stage_of(
 def laid_out(
     asked: TrainingSettingsRequest,
     recipes: Recipes,
+    superseded: str | None,
     architecture: ModelArchitecture,
+    accelerator: Accelerator,
     parallelism: Parallelism,
 ) -> TrainingSettingsRequest:
     """What was asked, with what depends on the layout where nobody says.
 
     States are divided where there are ranks to divide them among and the framework does so by
     itself, and a pipeline is interleaved where those who use the framework interleave it, its
-    stages have layers alike and micro-batches come in whole rounds.
+    stages have layers alike and micro-batches come in whole rounds. Messages to experts hide where
+    people have the framework's release, ``superseded`` on a day or the newest, hide them.
     """
     ranks = parallelism.data * parallelism.context
-    told: dict[str, Any] = {
-        "zero_stage": zero_stage_of(asked, recipes, ranks, parallelism.pipeline)
-    }
+    zero_stage = zero_stage_of(asked, recipes, ranks, parallelism.pipeline)
+    told: dict[str, Any] = {"zero_stage": zero_stage}
+    usual = recipes.untold(asked.method, zero_stage, superseded, routes=architecture.routes)
+    if asked.expert_overlap_ratio is None and can_hide_experts(asked, accelerator, parallelism):
+        told[EXPERTS_HIDE] = usual.get(EXPERTS_HIDE)
     stages, virtual = parallelism.pipeline, asked.virtual_stages
     usual_virtual = usual_virtual_stages(architecture.layer_count, stages) if stages > 1 else 1
     schedule = asked.pipeline_schedule
     if schedule is None:
         rounds = (asked.gradient_accumulation_steps or 1) % stages == 0
-        usual_schedule = recipes.unless_told.get("pipeline_schedule", _USUAL.pipeline_schedule)
+        usual_schedule = usual.get("pipeline_schedule", _USUAL.pipeline_schedule)
         fills = rounds and (usual_virtual if virtual is None else virtual) > 1
         interleaves = usual_schedule == "interleaved" and fills and stages > 1
         schedule = "interleaved" if interleaves or (virtual or 1) > 1 else _USUAL.pipeline_schedule
@@ -240,3 +247,23 @@ def laid_out(
     if virtual is None:
         told["virtual_stages"] = usual_virtual if schedule == "interleaved" else 1
     return asked.model_copy(update=told)
+
+
+def can_hide_experts(
+    settings: TrainingSettingsRequest | TrainingSettings,
+    accelerator: Accelerator,
+    parallelism: Parallelism,
+) -> bool:
+    """Whether messages to experts beyond fast links may hide behind other micro-batches.
+
+    A pipeline has others to compute; layers that are recomputed whole send them once more.
+
+    References
+    ----------
+    NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/combined_1f1b.py and
+    megatron/training/arguments.py, 2025 (overlap_moe_expert_parallel_comm)
+    """
+    far = parallelism.expert > accelerator.scale_up_domain_accelerators
+    whole = settings.activation_checkpointing == "full"
+    dual = settings.pipeline_schedule == "dualpipe"
+    return far and parallelism.pipeline > 1 and not whole and not dual

@@ -70,7 +70,7 @@ def usual_layouts(
         whole = count % (tensor * pipeline) == 0 and (count // pipeline) % expert == 0
         if not whole or not divided or (degrees and not divided <= degrees):
             continue
-        if pipeline <= _most_stages(asked, count // (tensor * pipeline)):
+        if pipeline <= _most_stages(setup, asked, count // (tensor * pipeline)):
             yield ParallelismRequest(**used, data=count // (tensor * pipeline))
 
 
@@ -80,7 +80,7 @@ def _least_divided(degrees: tuple[int, int]) -> tuple[int, int]:
     return tensor * pipeline, tensor
 
 
-def _most_stages(asked: TrainingSettingsRequest, ranks: int) -> float:
+def _most_stages(setup: TrainingSetup, asked: TrainingSettingsRequest, ranks: int) -> float:
     """Stages that the micro-batches of a step fill, of one sequence each unless told otherwise.
 
     A step that nobody tells of has as many as fill any pipeline, unless each is a step of its own.
@@ -90,7 +90,7 @@ def _most_stages(asked: TrainingSettingsRequest, ranks: int) -> float:
     tokens = asked.global_batch_tokens
     if asked.global_batch_size is None and tokens is None:
         return 1 if asked.optimizer_in_backward else inf
-    sequences = asked.global_batch_size or (tokens or 0.0) / asked.sequence_length
+    sequences = asked.global_batch_size or (tokens or 0.0) / float(setup.micro_batch.tokens)
     return max(sequences / ranks / (asked.micro_batch_size or 1), 1.0)
 
 

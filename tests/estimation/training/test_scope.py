@@ -214,7 +214,8 @@ def test_layers_that_predict_are_trained_where_the_framework_does(ask, packaged_
     ]
     (held, slow), (less, fast) = with_and_without
     assert held > less
-    assert 1.02 * fast < slow < 1.15 * fast
+    # The last stage, which has it, has fewer other layers.
+    assert fast < slow < 1.15 * fast
 
 
 def test_layers_that_predict_are_refused_where_nothing_trains_them(ask):

@@ -99,7 +99,8 @@ def test_experts_that_no_accelerator_holds_are_divided_where_no_framework_is_nam
     assert "framework_assumed" in codes(bare)
     assert degrees(bare)["expert"] > 1
     named = ask(model, 512, framework="megatron-lm")
-    assert bare["latency"]["step_s"] == named["latency"]["step_s"]
+    # Without a name its schedule is open, too.
+    assert bare["latency"]["step_s"]["value"] == named["latency"]["step_s"]["value"]
     # A dense model is as often sharded, and adapters train beside a base that is.
     assert "framework_assumed" not in codes(ask(LARGE, 512))
     assert "framework_assumed" not in codes(ask(model, 512, method="qlora"))

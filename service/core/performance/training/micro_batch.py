@@ -71,7 +71,8 @@ class MicroBatchTime:
     norms of whole matrices move, ``gradients_bytes`` what adding gradients to those of other
     micro-batches does. ``passes`` are those of products, of which ``recomputed`` ratios
     come again (``recomputed_layers_ratio`` of those of layers); ``forward`` is one of them. Of
-    ``attention_flops`` the model asks for the ``unmasked`` ones.
+    ``attention_flops`` the model asks for the ``unmasked`` ones. ``head_s`` of all times is what
+    the last stage of a pipeline takes for logits and their loss.
     ``sent_s`` is the time of messages, ``experts_s`` of those to and from experts, of which
     ``exposed_experts_s`` do not hide, ``ring_s`` of keys and values on their way round, ``issue_s``
     how long the host issues kernels, which counts beyond ``working_s``. ``unsure_waiting_s`` is how
@@ -88,6 +89,7 @@ class MicroBatchTime:
     waiting_s: Number
     unsure_waiting_s: Number
     total_s: Number
+    head_s: Number
     model_flops: Number
     hardware_flops: Number
     memory_bytes: Number
@@ -193,7 +195,14 @@ def micro_batch_time(
         recipe, transposed=settings.method == "full"
     )
     narrowed = work.narrowed_elements_per_token * here * cast_bytes
-    moved = (moved + narrowed) * (1.0 if settings.trains else FORWARD_TRAFFIC_RATIO)
+    forward_ratio = 1.0 if settings.trains else FORWARD_TRAFFIC_RATIO
+    head_s: Number = 0.0
+    if parallelism.pipeline > 1:
+        # Products that make logits have operands of 16 bit, whatever those of layers have.
+        logits = work.elementwise_bytes_per_token * work.logits_ratio * here * forward_ratio
+        head_s = part(work.head).work_s * passes
+        head_s = head_s + logits * calibration.elementwise_passes / bandwidth
+    moved = (moved + narrowed) * forward_ratio
     written_again = moved_again * FORWARD_TRAFFIC_RATIO
     packed = deployment.precision.weights.widened_whole
     each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
@@ -246,6 +255,7 @@ def micro_batch_time(
         waiting_s=routing_s + issued_late_s,
         unsure_waiting_s=routing_s + _unsure_s(issue_s, busy_s),
         total_s=busy_s + exposed_s + issued_late_s,
+        head_s=head_s,
         model_flops=products.flops * passes + unmasked_flops * attention_passes,
         hardware_flops=products.flops * (passes + product_again)
         + attention.flops * (attention_passes + attended_again)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from service.core.architecture.sharding import PIPELINE_ENDS
-from service.core.elementwise import Number
+from service.core.elementwise import Number, maximum
 from service.core.memory.training.settings import TrainingSettings
 from service.core.recipes import InterleavedRounds
 
+#: Places for layers that may stay empty where people let stages differ by one [-]: a choice of this
+#: service, beyond which a plain schedule wastes less.
+_MOST_EMPTY = 1.0 / 16.0
 #: Forward, backward for activations and backward for weights take about the same; a schedule that
 #: computes the last while others wait leaves one of the three.
 _ZERO_BUBBLE_PARTS = 3.0
@@ -57,23 +61,31 @@ def filling_virtual_stages(layers: int, stages: int) -> list[int]:
 def usual_virtual_stages(layers: int, stages: int) -> int:
     """Stages of a rank that people choose: of two layers if these fill them alike, else of more.
 
-    One where none fill them alike. Most published runs that interleave have stages of one layer or
-    two.
+    Where none fill them alike, those of which only a few have a layer less; one where there are
+    none. Most published runs that interleave have stages of one layer or two.
 
     References
     ----------
     MLCommons, MLPerf Training 3.0 to 4.1, configurations of GPT-3; NVIDIA, Megatron Bridge,
-    performance summary, 2025
+    performance summary, 2025; NVIDIA/Megatron-LM, megatron/training/arguments.py,
+    --pipeline-model-parallel-layout, 2025 (stages of any layers, as 61 on 32 stages)
     """
     ends = layers + PIPELINE_ENDS
-    return max(
-        (n for n in filling_virtual_stages(layers, stages) if ends // (stages * n) > 1), default=1
-    )
+    alike = [n for n in filling_virtual_stages(layers, stages) if ends // (stages * n) > 1]
+    if alike:
+        return max(alike)
+
+    def nearly_filled(virtual: int) -> bool:
+        each = ceil(ends / (stages * virtual))
+        return each > 1 and each * stages * virtual - ends <= _MOST_EMPTY * ends
+
+    numbers = range(2, most_virtual_stages(layers, stages) + 1)
+    return max((n for n in numbers if nearly_filled(n)), default=1)
 
 
 def slowest_stage_ratio(
-    layers: Sequence[int], head_ratio: float, from_both_ends: bool = False
-) -> float:
+    layers: Sequence[int], head_ratio: Number, from_both_ends: bool = False
+) -> Number:
     """Time of the stage with most to do over that of the average stage [-].
 
     Parameters
@@ -81,7 +93,9 @@ def slowest_stage_ratio(
     layers
         Layers of each stage.
     head_ratio
-        Share of the model's products that are the head's, which the last stage has [-].
+        Share of the time of all stages that is the head's and its loss', which the last stage
+        has. It is less than their share of operations where layers wait for messages, memory or
+        the host as well [-].
     from_both_ends
         Whether a rank has two stages, the first with the last, and micro-batches enter at both.
     """
@@ -91,9 +105,9 @@ def slowest_stage_ratio(
     layer_ratio = (1.0 - head_ratio) / sum(layers)
     if from_both_ends:
         pairs = [own + mirror for own, mirror in zip(layers, reversed(layers), strict=True)]
-        both = max(max(pairs) * layer_ratio, pairs[0] * layer_ratio + head_ratio)
+        both = maximum(max(pairs) * layer_ratio, pairs[0] * layer_ratio + head_ratio)
         return stages / 2.0 * both
-    return stages * max(max(layers) * layer_ratio, layers[-1] * layer_ratio + head_ratio)
+    return stages * maximum(max(layers) * layer_ratio, layers[-1] * layer_ratio + head_ratio)
 
 
 def filling_ratio(settings: TrainingSettings, stages: int) -> float:
@@ -117,7 +131,7 @@ def pipeline_wait_s(
     micro_batches: Number,
     stages: int,
     filling: float,
-    slowest_ratio: float,
+    slowest_ratio: Number,
 ) -> Number:
     """Time in which a stage waits in a step [s].
 

@@ -93,7 +93,7 @@ class TrainingStep:
     host_update_s: Number
     transfers_s: Number
     tier_traffic_bytes: Number
-    slowest_stage_ratio: float
+    slowest_stage_ratio: Number
     filling_ratio: float
 
     def slowed(self, ratio: Number) -> TrainingStep:
@@ -185,7 +185,8 @@ def training_step(
     compute_s = share * (micro.matrix_s + micro.attention_s + micro.elementwise_s)
     messages_s, overhead_s = share * micro.messages_s, share * micro.waiting_s
     layers = stage_layers(deployment.architecture, parallelism)
-    slowest_ratio = slowest_stage_ratio(layers, work.head_ratio, settings.from_both_ends)
+    head_ratio = micro.head_s / micro.total_s
+    slowest_ratio = slowest_stage_ratio(layers, head_ratio, settings.from_both_ends)
     filling = filling_ratio(settings, stages)
     bubble_s = pipeline_wait_s(micro.total_s, steps, stages, filling, slowest_ratio)
 

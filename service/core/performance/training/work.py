@@ -49,7 +49,8 @@ _HALF = NUMBER_FORMATS["bf16"]
 class TrainingWork:
     """Work of a forward pass on the ranks of one model copy, over full depth.
 
-    ``products`` has everything but attention and messages to experts, ``attention`` nothing else.
+    ``products`` has everything but attention and messages to experts, ``attention`` nothing else,
+    and ``head`` the products among ``products`` that make logits.
     ``adapter_flops_per_token`` are those of adapters, ``rotation_flops`` those of BOFT, which turns
     whole matrices, and ``normed_elements`` are in matrices whose norms DoRA takes, both on every
     use. There are ``exchanges`` of ``exchanged_bytes_per_token``, ``token_copies`` copies of
@@ -60,12 +61,14 @@ class TrainingWork:
     is the share of dense products with narrowed operands, ``head_ratio`` that of the head's, and
     ``ending_ratio`` that of products which end a layer and whose results no gradient needs,
     ``raising_ratio`` that of products which raise latents to heads, ``remade_ratio`` what norms,
-    activations and these make of all that layers write, ``adapters_per_layer`` how many matrices of
-    a layer have an adapter. ``filled_attention``, of ``heads``, and ``filled_ratio`` have what is
-    computed beside: zeros that fill up vectors, and blocks that windows cover in part.
+    activations and these make of all that layers write, ``logits_ratio`` what logits make of it,
+    ``adapters_per_layer`` how many matrices of a layer have an adapter. ``filled_attention``, of
+    ``heads``, and ``filled_ratio`` have what is computed beside: zeros that fill up vectors, and
+    blocks that windows cover in part.
     """
 
     products: RankWork
+    head: RankWork
     attention: RankWork
     filled_attention: RankWork
     filled_ratio: float
@@ -80,6 +83,7 @@ class TrainingWork:
     ending_ratio: float
     raising_ratio: float
     remade_ratio: float
+    logits_ratio: float
     adapters_per_layer: float
     exchanges: float
     exchanged_bytes_per_token: float
@@ -165,6 +169,9 @@ def training_work(
             state_bytes_per_sequence=0.0,
             exchanges=0.0,
         ),
+        head=replace(
+            alone, products=tuple(item for item in products if _is_head(item)), attention=()
+        ),
         attention=replace(alone, attention=attention_of(architecture, parallelism, settings, None)),
         filled_attention=replace(alone, attention=computed_attention),
         filled_ratio=_filled_ratio(products, meeting, lanes),
@@ -179,6 +186,7 @@ def training_work(
         ending_ratio=_ending_products(architecture, parallelism) / asked,
         raising_ratio=_raising_products(architecture, parallelism) / asked,
         remade_ratio=(per_token - kept_by_layers(lean)[0]) / (per_token + adapters + logits),
+        logits_ratio=logits / (per_token + adapters + logits),
         adapters_per_layer=_adapters_per_layer(architecture, settings),
         **_adapter_work(architecture, parallelism, settings),
         exchanges=work.exchanges,
@@ -211,12 +219,16 @@ def _uses_per_token(item: MatrixProduct, meeting: float) -> float:
     return item.calls * item.copies_per_token * (meeting if item.experts else 1.0)
 
 
+def _is_head(item: MatrixProduct) -> bool:
+    return item.tensor_class is TensorClass.HEAD
+
+
 def _head_ratio(products: tuple[MatrixProduct, ...], meeting: float) -> float:
     """Share of all products of a token that are those of the head [-]."""
     by_head = {True: 0.0, False: 0.0}
     for item in products:
         flops = _uses_per_token(item, meeting) * item.input_features * item.output_features
-        by_head[item.tensor_class is TensorClass.HEAD] += flops
+        by_head[_is_head(item)] += flops
     return by_head[True] / (by_head[True] + by_head[False])
 
 

@@ -29,10 +29,12 @@ from service.estimation.recommendations.training.space import (
     LONGEST_RUN_MONTHS,
     ResolvedTrainingSearch,
     resolve_training_search,
+    within_searched,
 )
 from service.estimation.recommendations.training.verification import verified_run
 from service.estimation.recommendations.verification import own_plan
 from service.estimation.training.estimate import training_estimate
+from service.estimation.training.lengths import length_warnings
 from service.estimation.writing import written
 
 #: Units of the metrics, of which less is better.
@@ -56,8 +58,8 @@ def training_recommendation_answer(
     Rejected
         If the request refers to unknown things, or no known metric has any weight.
     """
-    given, asked = request.trained.offload, request
-    search, found, request = _searched(request, snapshot)
+    given, asked = request.trained, request
+    search, found, request = _searched(within_searched(request, snapshot), snapshot)
     placed = found.placed
     subject = Subject(
         units=TRAINING_UNITS,
@@ -81,7 +83,11 @@ def training_recommendation_answer(
         found,
         subject,
         Plan(baseline, TRAINING_PLACES, run_figures),
-        [*_warnings(request, search), *_offload_warnings(given, request)],
+        [
+            *length_warnings(given, request.trained.sequence_length),
+            *_warnings(request, search),
+            *_offload_warnings(given.offload, request),
+        ],
         snapshot,
         implied_run_limits(asked, search, request),
         detail,

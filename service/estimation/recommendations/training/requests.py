@@ -60,7 +60,8 @@ class RunRequest(Request):
     tokens: float = Field(ge=1.0, le=1e18)
     """Tokens of the whole run."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
-    """Tokens per sequence."""
+    """Tokens per sequence. If not given, 4,096, or as many as all models have positions for if that
+    is fewer."""
     global_batch_size: int | None = Field(None, ge=1, le=10_000_000)
     """Sequences per optimizer step, which layouts must divide. If null, the largest power of two
     with at least 1,000 steps in the run and no more tokens per step than were found to learn most

@@ -51,6 +51,7 @@ from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.software import resolve_framework
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.called import Method
+from service.estimation.training.lengths import within_models
 from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
@@ -118,6 +119,15 @@ class ResolvedTrainingSearch:
             "host_memory_bytes": self.host_memory_bytes,
             "tier_memory_bytes": None if self.tier is None else self.tier.capacity_bytes,
         }
+
+
+def within_searched(
+    request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
+) -> TrainingRecommendationRequest:
+    """The request with sequences that all its models have positions for, if it tells no length."""
+    models = searched_models(request, snapshot, Problems())
+    run = within_models(request.trained, (model.value for model in models))
+    return request.model_copy(update={"training": run, "run": None})
 
 
 def resolve_training_search(

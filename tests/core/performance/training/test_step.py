@@ -16,7 +16,11 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.collectives import scale_out
 from service.core.performance.spread import Widening
 from service.core.performance.training.calibration import TrainingCalibration
-from service.core.performance.training.pipeline import most_virtual_stages, slowest_stage_ratio
+from service.core.performance.training.pipeline import (
+    most_virtual_stages,
+    slowest_stage_ratio,
+    usual_virtual_stages,
+)
 from service.core.performance.training.scaling import expert_kernels
 from service.core.performance.training.step import TrainingStep, bottleneck, training_step
 from service.core.performance.training.traffic import HostRates, data_messages_s
@@ -284,9 +288,40 @@ def test_a_pipeline_waits_for_its_slowest_stage(layers, stages, head_ratio, slow
     assert slowest_stage_ratio(counts, head_ratio) == pytest.approx(slowest, rel=1e-12)
 
 
+def test_the_head_is_waited_for_by_its_time_rather_than_its_operations():
+    """What layers wait for makes it a smaller part of a step, and narrow layers a larger one."""
+    pipeline = Parallelism(pipeline=8)
+
+    def slowest(**how):
+        return step(TrainingSettings(gradient_accumulation_steps=8), pipeline, **how)
+
+    usual = slowest(calibration=DATASHEET)
+    # Half the operations in half the time: logits alone stay in 16 bit.
+    narrow = slowest(calibration=DATASHEET, precision=replace(BF16, weights=NUMBER_FORMATS["fp8"]))
+    late = replace(DATASHEET, performance=replace(IDEAL, engine=replace(IDEAL.engine, layer_s=1.0)))
+    by_host = slowest(calibration=late)
+    assert 1.0 < usual.slowest_stage_ratio < narrow.slowest_stage_ratio
+    assert by_host.slowest_stage_ratio == pytest.approx(1.0, abs=0.01)
+    assert usual.micro_batch.head_s == pytest.approx(by_host.micro_batch.head_s)
+
+
 @pytest.mark.parametrize(("layers", "stages", "most"), [(126, 16, 8), (80, 8, 10), (61, 16, 3)])
 def test_stages_of_a_rank_count_embedding_and_head(layers, stages, most):
     assert most_virtual_stages(layers, stages) == most
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "virtual"),
+    [
+        (80, 8, 5),  # two layers each
+        (126, 16, 4),  # with embedding and loss as layers
+        (61, 16, 2),  # 61 layers, embedding and loss on 32 stages of two (DeepSeek-V3's recipe)
+        (61, 8, 4),
+        (13, 8, 1),  # stages of two layers each would leave a rank one
+    ],
+)
+def test_people_choose_stages_that_layers_fill_or_nearly_fill(layers, stages, virtual):
+    assert usual_virtual_stages(layers, stages) == virtual
 
 
 def test_a_zero_bubble_schedule_waits_a_third():
