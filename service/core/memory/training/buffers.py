@@ -76,8 +76,8 @@ def gathered_bytes(
     parallelism = deployment.parallelism
     messages = {}
     if settings.method != "full" and state.largest_quantised_elements > 0.0:
-        messages["dequantised_matrix"] = (
-            state.largest_quantised_elements * deployment.precision.activations.bytes_per_element
+        messages["dequantised_matrix"] = state.largest_quantised_elements * result_bytes(
+            deployment, wide=framework.widens_matrices(deployment, settings)
         )
     replicas = parallelism.data * parallelism.context
     offloaded = settings.offload.parameters != "none"

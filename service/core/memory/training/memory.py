@@ -237,12 +237,12 @@ def training_memory(
     https://arxiv.org/abs/2101.06840
     """
     found = _by_settings(deployment, micro_batch, settings, overheads, beside)
-    bits = deployment.precision.weights.bits_per_element
+    weights = deployment.precision.weights
     others = {}
     # Of a run that fits nothing is chosen that does not; of several at once each choice counts.
     fits_alone = found.fits.__class__ is not ndarray and bool(found.fits)
     for choice in settings.left_open:
-        if choice.is_open(settings, bits):
+        if choice.is_open(settings, weights):
             held = choice.deployed(deployment)
             ways = settings.otherwise(choice)
             by_others = (_by_settings(held, micro_batch, one, overheads, beside) for one in ways)
@@ -339,7 +339,7 @@ def _on_stage(
         whole_scales=framework.whole_scales,
     )
     element_bytes = result_bytes(deployment, wide=framework.widens(deployment, settings))
-    making = framework.making
+    making = framework.making(deployment, settings)
     narrow = narrow_bytes(deployment, settings) if framework.narrow_operands else None
     if narrow is not None:
         making = replace(making, input_bytes=input_bytes(narrow, settings.scaling))

@@ -51,8 +51,9 @@ from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.software import resolve_framework
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.called import Method
+from service.estimation.training.formats import TRAINABLE, usual_weights
 from service.estimation.training.overheads import training_memory_overheads
-from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
+from service.estimation.training.setup import training_settings
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
 from service.estimation.training.untold import filled_in, left_open

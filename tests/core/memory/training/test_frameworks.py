@@ -51,6 +51,28 @@ def test_peft_holds_in_32_bit_what_a_base_in_4_leaves():
     assert sharded[0] == sharded[1]
 
 
+def test_layers_of_8_bit_put_out_what_they_take_in_and_keep_it():
+    wide, narrow = on_a_base("bnb-int8", "transformers"), on_a_base("bnb-int8", "llama-factory")
+    ends = 2 * 128256 * 4096
+    assert wide.weights_bytes.value - narrow.weights_bytes.value == pytest.approx(
+        2.0 * ends, rel=0.01
+    )
+    assert wide.stored_activations_bytes == 2.0 * narrow.stored_activations_bytes
+    # The gradient of an input goes through the matrix in the input's format.
+    matrix = 4096 * 14336
+    assert wide.communication_parts_bytes["dequantised_matrix"] == 4.0 * matrix
+    assert narrow.communication_parts_bytes["dequantised_matrix"] == 2.0 * matrix
+
+    def kept(base):
+        few = {"lora_targets": ("v_proj",), "attention": "flash", "method": "lora"}
+        chosen = TrainingSettings(framework="llama-factory", master_weights=False, **few)
+        return trained(chosen, base=base).stored_bytes_per_token
+
+    # Adapters of values need one input of each layer; 8-bit products keep all: that of the
+    # feed-forward part, and what its activation makes.
+    assert kept("bnb-int8") - kept("bnb-nf4") == 32 * 2.0 * (4096 + 14336)
+
+
 def test_a_loss_in_one_kernel_makes_no_logits():
     def logits(framework):
         chosen = TrainingSettings(method="lora", cross_entropy="fused", framework=framework)
