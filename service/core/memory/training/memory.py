@@ -239,15 +239,21 @@ def training_memory(
     found = _by_settings(deployment, micro_batch, settings, overheads, beside)
     weights = deployment.precision.weights
     others = {}
-    # Of a run that fits nothing is chosen that does not; of several at once each choice counts.
-    fits_alone = found.fits.__class__ is not ndarray and bool(found.fits)
+    # What does not fit is not chosen instead of what does, nor of what takes less; of several runs
+    # at once each choice counts.
+    alone, total = found.fits.__class__ is not ndarray, found.total_bytes.value
+    fits_alone = alone and bool(found.fits)
     for choice in settings.left_open:
         if choice.is_open(settings, weights):
             held = choice.deployed(deployment)
             ways = settings.otherwise(choice)
             by_others = (_by_settings(held, micro_batch, one, overheads, beside) for one in ways)
             decides = choice.to_fit or fits_alone
-            others[choice] = tuple(one for one in by_others if not decides or one.fits)
+            others[choice] = tuple(
+                one
+                for one in by_others
+                if not (decides or (alone and one.total_bytes.value > total)) or one.fits
+            )
     others = {choice: by_others for choice, by_others in others.items() if by_others}
     if not others:
         return found

@@ -57,9 +57,10 @@ class FrameworkRuntime:
     Beside a base of bitsandbytes that is whole on each rank, one that is
     ``wide_beside_quantised`` holds in 32 bit what is not quantised, and makes activations in that.
     One with a ``loss_in_kernel`` makes no logits outside the kernel of a fused loss, and one that
-    ``copies_gradients`` exchanges those that are not divided in buckets beside them. One with an
-    ``own_head`` holds the matrix that makes logits beside the embedding that it is, and one with a
-    ``quantised_head`` quantises it with the base of QLoRA.
+    ``copies_gradients`` exchanges those that are not divided in buckets beside them. Where weights
+    are gathered, one that ``gathers_as_used`` lets embedding and head go while layers run. One with
+    an ``own_head`` holds the matrix that makes logits beside the embedding that it is, and one with
+    a ``quantised_head`` quantises it with the base of QLoRA.
 
     A ``flat_step`` copies gradients into flat tensors, for which the segments of activations are
     too small, so that it comes on top of them. With a ``flat_zero_step`` that is so with ZeRO 1 and
@@ -100,6 +101,7 @@ class FrameworkRuntime:
     wide_beside_quantised: bool = False
     loss_in_kernel: bool = False
     copies_gradients: bool = False
+    gathers_as_used: bool = False
     flat_zero_step: bool = False
     loss_part_tokens: float = 0.0
     compared: bool = True
