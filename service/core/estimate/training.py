@@ -123,10 +123,10 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     log_sigma = setup.calibration.log_sigma * wider * performance.corrections.step.spread_ratio
     step_s = from_log_sigma(step.step_s, log_sigma)
     speed = TrainingSpeed(setup, step, step_s, step_s)
-    settings, bits = setup.settings, setup.deployment.precision.weights.bits_per_element
+    settings, weights = setup.settings, setup.deployment.precision.weights
     others: dict[str, list[Other[TrainingSpeedSetup]]] = {}
     for choice in settings.left_open:
-        if choice.is_open(settings, bits):
+        if choice.is_open(settings, weights):
             share = _ANY_CASE if choice.share_ratio is None else choice.share_ratio
             found = others.setdefault(choice.names[0], [])
             found += [

@@ -204,12 +204,12 @@ def _holding_less(
 
     That costs no time, so that it comes before anything is recomputed.
     """
-    bits = run.setup.deployment.precision.weights.bits_per_element
+    weights = run.setup.deployment.precision.weights
     most = run.memory.headroom_bytes.value
     for one in framework.recipes.also_usual:
         names = tuple(one.settings)
         opened = any(
-            choice.names == names and choice.is_open(run.setup.settings, bits)
+            choice.names == names and choice.is_open(run.setup.settings, weights)
             for choice in run.setup.settings.left_open
         )
         if not opened or not set(names) <= HELD.keys():

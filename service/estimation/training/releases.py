@@ -96,7 +96,7 @@ def _what_counts(
     found = training_figures(snapshot, key, deployment.accelerator).efficiency
     return (
         framework.recipes.untold(
-            settings.method,
+            settings.method_beside(deployment.precision.weights),
             settings.zero_stage,
             until,
             routes=deployment.architecture.routes,

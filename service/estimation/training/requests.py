@@ -247,7 +247,7 @@ class TrainingSettingsRequest(Request):
     selective-operators for torchtitan; full for MaxText, LLaMA-Factory, Axolotl, ms-swift, Unsloth,
     PEFT and TRL, verl, OpenRLHF and GPT-NeoX, for adapters where no framework is named, for
     torchtune except with method lora on several accelerators, for LitGPT and Llama Cookbook on
-    several, for Transformers with method qlora, and for Megatron before it had sequence
+    several, for Transformers with a quantised base, and for Megatron before it had sequence
     parallelism; none for others. If the run does not fit by that, the least of what people have the
     framework recompute."""
     checkpoint_every: int = Field(1, ge=1, le=10_000)
@@ -367,10 +367,11 @@ class TrainingRequest(CatalogRequest):
     hf:organisation/name for a model on the Hugging Face Hub; or {'config': …} with a
     config.json."""
     precision: PrecisionRequest = PrecisionRequest()
-    """Number formats. If weights is null: bnb-nf4 for qlora (mlx-4bit with MLX LM); fp32, computed
-    in bf16, for frameworks that keep trained weights so (torchtitan, FSDP, PyTorch, verl, MaxText,
-    LLM Foundry); otherwise the checkpoint's own format if it can be trained, and bf16 if not.
-    kv_cache has no effect in training."""
+    """Number formats. Adapters on int4 or int8 weights have the framework's usual base of that
+    width, such as bnb-nf4 and bnb-int8. If weights is null: bnb-nf4 for qlora (mlx-4bit with MLX
+    LM); fp32, computed in bf16, for frameworks that keep trained weights so (torchtitan, FSDP,
+    PyTorch, verl, MaxText, LLM Foundry); otherwise the checkpoint's own format if it can be
+    trained, and bf16 if not. kv_cache has no effect in training."""
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
     platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])

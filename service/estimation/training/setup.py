@@ -10,7 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
 from service.core.architecture.prediction import can_predict, predicting
-from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
+from service.core.deployment import Accelerator, Deployment, Parallelism
 from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
@@ -39,7 +39,6 @@ from service.estimation.resolution import (
     Problems,
     check_precision_runs,
     resolve_model,
-    resolve_precision,
 )
 from service.estimation.software import (
     check_formats,
@@ -64,6 +63,7 @@ from service.estimation.training.batches import (
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_schedule, check_settings
+from service.estimation.training.formats import training_precision, usual_weights, with_base
 from service.estimation.training.lengths import length_warnings, within_models
 from service.estimation.training.overheads import (
     measured_framework,
@@ -87,11 +87,6 @@ from service.estimation.training.unused import unused_settings
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
-#: Formats that an optimizer can update; others only hold a frozen base.
-TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
-#: Formats that products can run in besides, with results and gradients in 16 bit.
-_COMPUTED = (*TRAINABLE, "int8", "nvfp4")
-_QUANTISED_BASE = "bnb-nf4"
 _HALF_BITS = 16.0
 #: Where there is dropout by request in models whose configurations have none.
 _ALL_DROPOUT: frozenset[DropoutSite] = frozenset(get_args(DropoutSite))
@@ -183,6 +178,7 @@ def as_told(
     known = snapshot.engines.get(release.engine)
     framework = None if known is None else known.value
     recipes = Recipes() if framework is None else framework.recipes
+    request = with_base(request, recipes)
     told = request.training
     if model is not None:
         told = within_models(told, (model.value,))
@@ -243,7 +239,7 @@ def as_told(
             tokens = float(training.sequence_length)
             check_schedule(settings, tokens, architecture, parallelism, problems)
             check_shard_groups(settings, parallelism, problems)
-        precision = _precision(request, recipes, architecture, problems)
+        precision = training_precision(request, recipes, architecture, problems)
     problems.stop_if_any()
     model, architecture = problems.resolved(model), problems.resolved(architecture)
     accelerator = problems.resolved(accelerator)
@@ -363,43 +359,6 @@ def _recomputed_ratio(
     if asked.recomputed_layers is None or architecture is None or parallelism is None:
         return 1.0
     return min(asked.recomputed_layers * parallelism.pipeline / architecture.layer_count, 1.0)
-
-
-def _precision(
-    request: TrainingRequest,
-    recipes: Recipes,
-    architecture: ModelArchitecture,
-    problems: Problems,
-) -> Precision:
-    """Number formats; what is trained must be of a format that an optimizer can update."""
-    asked, method = request.precision, request.training.method
-    if asked.activations is not None and asked.activations not in _COMPUTED:
-        problems.add(
-            "/precision/activations", f"must be one of {', '.join(_COMPUTED)} for training"
-        )
-    if asked.weights is None:
-        weights = usual_weights(architecture, method, recipes)
-        return resolve_precision(asked.model_copy(update={"weights": weights}), architecture)
-    if method == "full" and asked.weights not in TRAINABLE:
-        problems.add(
-            "/precision/weights",
-            f"{asked.weights} weights cannot be updated; use method qlora to train adapters on "
-            f"them, or method full with {', '.join(TRAINABLE)}",
-        )
-    return resolve_precision(asked, architecture)
-
-
-def usual_weights(architecture: ModelArchitecture, method: str, recipes: Recipes) -> str:
-    """Format of weights where none is asked for.
-
-    A quantised base; of weights that are trained what the framework holds, else as shipped.
-    """
-    if method == "qlora":
-        return recipes.usual_base or _QUANTISED_BASE
-    if method == "full" and "weights" in recipes.unless_told:
-        return str(recipes.unless_told["weights"])
-    native = architecture.native_format
-    return native if architecture.native_number_format is None and native in TRAINABLE else "bf16"
 
 
 def _idle_schedule(settings: TrainingSettings, layers: int, stages: int) -> str | None:

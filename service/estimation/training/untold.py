@@ -9,7 +9,12 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.prediction import can_predict
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.engines import Engine
-from service.core.memory.training.settings import ALL_LINEAR, LeftOpen, TrainingSettings
+from service.core.memory.training.settings import (
+    ALL_LINEAR,
+    LeftOpen,
+    TrainingSettings,
+    method_beside,
+)
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.kernels import multiplied_precision
 from service.core.performance.training.pipeline import usual_virtual_stages
@@ -71,7 +76,9 @@ def filled_in(
     recipes = Recipes() if framework is None else framework.recipes
     until = None if framework is None else framework.superseded(generation)
     routes = architecture is not None and architecture.routes
-    usual = recipes.untold(asked.method, zero_stage, until, routes=routes)
+    base = NUMBER_FORMATS.get(weights or "")
+    method = asked.method if base is None else method_beside(asked.method, base)
+    usual = recipes.untold(method, zero_stage, until, routes=routes)
     told = {
         name: _unless_told(name, usual, architecture)
         for name in UNTOLD

@@ -502,6 +502,20 @@ def test_interleaved_stages_have_as_many_layers_each(packaged_snapshot):
     assert (1, 2) not in seen
 
 
+def test_tensors_are_divided_as_far_as_fast_links_of_all_that_is_searched_reach(packaged_snapshot):
+    def widest(*accelerators):
+        search = SMALL["search"] | {"accelerators": list(accelerators), "max_accelerators": 64}
+        request = asked(model="meta-llama/Llama-3.1-70B", search=search)
+        return max(
+            layout.tensor
+            for layout in resolve_training_search(request, packaged_snapshot).spaces[0].layouts
+        )
+
+    assert widest("nvidia-gb200-186gb") == 64
+    assert widest("nvidia-h100-sxm-80gb") == 8
+    assert widest("nvidia-gb200-186gb", "nvidia-h100-sxm-80gb") == 8
+
+
 def test_a_search_has_only_what_its_framework_trains(packaged_snapshot):
     run = SMALL["training"] | {"methods": ["full"]}
     divided = resolve_training_search(asked(training=run), packaged_snapshot).spaces[0].layouts

@@ -241,6 +241,28 @@ def test_a_quantised_base_has_the_format_of_the_framework(packaged_snapshot, fra
     assert resolved.setup.deployment.precision.weights.id == base
 
 
+@pytest.mark.parametrize("weights", ["int8", "bnb-int8", "bnb-nf4"])
+def test_adapters_of_a_quantised_base_are_trained_as_qlora_is(packaged_snapshot, weights):
+    """What prepares a base of few bits turns recomputation on, whatever the run is called."""
+
+    def resolved(**changed):
+        request = TrainingRequest.model_validate(
+            {
+                "model": "meta-llama/Llama-3.1-8B",
+                "accelerator": "nvidia-a100-sxm-80gb",
+                "training": {"framework": "transformers", **changed.pop("training")},
+                **changed,
+            }
+        )
+        return resolve_training(request, packaged_snapshot, Problems()).setup
+
+    run = resolved(training={"method": "lora"}, precision={"weights": weights})
+    assert run.settings.activation_checkpointing == "full"
+    assert run.deployment.precision.weights.id.startswith("bnb-")
+    whole = resolved(training={"method": "lora"})
+    assert whole.settings.activation_checkpointing == "none"
+
+
 def test_a_framework_alike_by_its_name_is_told_where_none_is_near(ask):
     with pytest.raises(Rejected, match="the nearest of its kind is maxtext"):
         ask({"framework": "paxml"})

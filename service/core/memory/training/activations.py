@@ -15,7 +15,6 @@ https://arxiv.org/abs/2205.14135
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -69,7 +68,8 @@ class LayerSavings:
 class LayerMaking:
     """How a framework makes layers, as far as it decides what they keep.
 
-    Products with 4-bit weights keep ``quantised_input_bytes`` per element of their input [B]. With
+    Products with 4-bit weights keep ``quantised_input_bytes`` per element of their input [B], and
+    those with other frozen weights the input itself where the framework ``keeps_inputs``. With
     ``joint_projections`` queries, keys and values come from one matrix, whose adapter has one
     input, and of whose result values remain a part; with ``repeated_heads`` keys and values are
     there once for each head of queries that reads them. Of inputs of matrices that are trained
@@ -84,6 +84,7 @@ class LayerMaking:
     input_bytes: float | None = None
     wide_scores: bool = False
     weighs_activations: bool = False
+    keeps_inputs: bool = False
 
 
 _PLAIN = LayerMaking()
@@ -140,7 +141,7 @@ def _group_savings(
     if not settings.trains:
         # Nothing stays for a backward pass: one part of a layer at a time holds its results.
         everything = max(mixer, part) + norms
-    if settings.method == "qlora":
+    if making.quantised_input_bytes:
         everything += making.quantised_input_bytes * _input_elements(group, hidden, parallelism)
     gathered = gathered_bytes_per_token(architecture, parallelism, settings, width)
     residual = width * hidden * undivided
@@ -262,7 +263,7 @@ def _mixer_bytes(
     heads = kv_heads(group)
     inner = sum(rank_shape(tensor, parallelism, heads)[2] for tensor in _reading(mixer.tensors))
     input_width = _input_width(settings, making, width)
-    kept = _input_bytes(_reading(mixer.tensors), hidden, settings, input_width) * undivided
+    kept = _input_bytes(mixer.tensors, hidden, settings, making, input_width) * undivided
     kept += width * inner
     if isinstance(mixer, Attention):
         kept += width * _repeated_elements(mixer, making) / ranks
@@ -300,11 +301,11 @@ def _made_of_others(
     made, input_width = 0.0, _input_width(settings, making, width)
     for part in (group.mixer, group.feed_forward):
         if part is not None:
-            made += _input_bytes(_reading(part.tensors), hidden, settings, input_width) * undivided
+            made += undivided * _input_bytes(part.tensors, hidden, settings, making, input_width)
     match group.feed_forward:
-        case DenseFeedForward() as dense if _needs_product(settings, _writing(dense.tensors)):
+        case DenseFeedForward() as dense if _needs_product(dense.tensors, settings, making):
             made += input_width * dense.intermediate_size / parallelism.tensor
-        case MixtureOfExperts() as routed if _needs_product(settings, _writing(routed.tensors)):
+        case MixtureOfExperts() as routed if _needs_product(routed.tensors, settings, making):
             inner = routed.experts_per_token * routed.expert_intermediate_size
             made += input_width * (inner + routed.shared_intermediate_size) / parallelism.tensor
         case _:
@@ -354,9 +355,9 @@ def _feed_forward_bytes(
         return 0.0, 0.0
     ranks = parallelism.tensor
     input_width = _input_width(settings, making, width)
-    kept = _input_bytes(_reading(part.tensors), hidden, settings, input_width) * undivided
+    kept = undivided * _input_bytes(part.tensors, hidden, settings, making, input_width)
     inner = width * _wide_elements(part.gated, settings)
-    if _needs_product(settings, _writing(part.tensors)):
+    if _needs_product(part.tensors, settings, making):
         inner += input_width
     if isinstance(part, DenseFeedForward):
         kept += inner * part.intermediate_size / ranks
@@ -433,21 +434,26 @@ def _shared_input_bytes(
         return 0.0
     each = _input_width(settings, making, width)
     parts = (group.mixer.tensors, group.feed_forward.tensors)
-    return undivided * min(_input_bytes(_reading(part), hidden, settings, each) for part in parts)
+    return undivided * min(_input_bytes(part, hidden, settings, making, each) for part in parts)
 
 
 def _input_bytes(
-    tensors: Sequence[Tensor], hidden: float, settings: TrainingSettings, width: float
+    tensors: tuple[Tensor, ...],
+    hidden: float,
+    settings: TrainingSettings,
+    making: LayerMaking,
+    width: float,
 ) -> float:
     """Bytes per token of the input that matrix products share, if a weight gradient needs it."""
-    if _holds_inputs(settings) or any(_is_shared(tensor, settings) for tensor in tensors):
+    reading = _reading(tensors)
+    if _holds_inputs(settings, making) or any(_is_shared(tensor, settings) for tensor in reading):
         return width * hidden
     return 0.0
 
 
-def _holds_inputs(settings: TrainingSettings) -> bool:
+def _holds_inputs(settings: TrainingSettings, making: LayerMaking) -> bool:
     """Whether inputs of products are there: for gradients of weights, or while they are read."""
-    return settings.method in ("full", "forward")
+    return settings.method in ("full", "forward") or making.keeps_inputs
 
 
 def _is_shared(tensor: Tensor, settings: TrainingSettings) -> bool:
@@ -462,9 +468,12 @@ def _input_width(settings: TrainingSettings, making: LayerMaking, width: float) 
     return making.input_bytes
 
 
-def _needs_product(settings: TrainingSettings, down: Sequence[Tensor]) -> bool:
+def _needs_product(
+    tensors: tuple[Tensor, ...], settings: TrainingSettings, making: LayerMaking
+) -> bool:
     """Whether what the activation makes is kept as the input of the matrix after it."""
-    return _holds_inputs(settings) or any(_is_shared(tensor, settings) for tensor in down)
+    down = _writing(tensors)
+    return _holds_inputs(settings, making) or any(_is_shared(tensor, settings) for tensor in down)
 
 
 def _wide_elements(gated: bool, settings: TrainingSettings) -> float:

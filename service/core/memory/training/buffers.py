@@ -60,11 +60,12 @@ def gathered_bytes(
 ) -> tuple[dict[str, float], float]:
     """Gathered parameters and message buckets, and gradients that are whole in the backward pass.
 
-    Fully sharded parameters are gathered for a layer and those ahead, and for what lies outside
-    the layers. In a pipeline they stay gathered, and gradients whole, until the last micro-batch,
-    because every micro-batch would have to gather and scatter them again. Of the buckets of ZeRO 2
-    one fills while the other is sent, and DeepSpeed makes both before the backward pass. A
-    quantised base has its largest matrix in 16 bit while this is multiplied.
+    Fully sharded parameters are gathered for a layer and those ahead, and for what lies outside the
+    layers, which stays unless the framework gathers all as it is used. In a pipeline they stay
+    gathered, and gradients whole, until the last micro-batch, because every micro-batch would have
+    to gather and scatter them again. Of the buckets of ZeRO 2 one fills while the other is sent,
+    and DeepSpeed makes both before the backward pass. A quantised base has its largest matrix in 16
+    bit while this is multiplied.
 
     References
     ----------
@@ -76,8 +77,8 @@ def gathered_bytes(
     parallelism = deployment.parallelism
     messages = {}
     if settings.method != "full" and state.largest_quantised_elements > 0.0:
-        messages["dequantised_matrix"] = (
-            state.largest_quantised_elements * deployment.precision.activations.bytes_per_element
+        messages["dequantised_matrix"] = state.largest_quantised_elements * result_bytes(
+            deployment, wide=framework.widens_matrices(deployment, settings)
         )
     replicas = parallelism.data * parallelism.context
     offloaded = settings.offload.parameters != "none"
@@ -88,8 +89,12 @@ def gathered_bytes(
             messages["gathered_weights"] = state.whole_bytes
             messages["gathered_gradients"] = state.elements * trained
         else:
-            messages["gathered_layers"] = (1.0 + settings.prefetch_layers) * state.layer_bytes
-            messages["gathered_ends"] = state.end_bytes
+            layers = (1.0 + settings.prefetch_layers) * state.layer_bytes
+            if framework.gathers_as_used:
+                messages["gathered_layers"] = max(layers, state.largest_end_bytes)
+            else:
+                messages["gathered_layers"] = layers
+                messages["gathered_ends"] = state.end_bytes
             whole_gradients = max(state.layer_elements, state.end_elements) * trained
     elif replicas > 1 and settings.zero_stage >= 1:
         bucket = min(settings.bucket_elements, state.trainable_elements)

@@ -15,12 +15,13 @@ _OPTIMIZERS: frozenset[Optimizer] = frozenset(
     {"adamw", "adamw-8bit", "paged-adamw", "paged-adamw-8bit"}
 )
 _HALF_BITS = 16.0
+_LARGEST_QUANTISED_BITS = 8.0
 
 
 def is_measured(deployment: Deployment, settings: TrainingSettings, beside: Beside) -> bool:
     """Whether a run is of a kind whose memory somebody published.
 
-    Such runs train a dense model in 16 bits or more, whole or by LoRA (a quantised base on one rank
+    Such runs train a dense model in 16 bits or more, whole or by LoRA (a base of 4 bits on one rank
     only), with Adam whose states stay on the accelerator, and with nothing beside the model.
 
     Parameters
@@ -31,7 +32,11 @@ def is_measured(deployment: Deployment, settings: TrainingSettings, beside: Besi
         What stands beside the model.
     """
     adapts = settings.method != "full"
-    divided_base = settings.method == "qlora" and settings.zero_stage > 0
+    base = deployment.precision.weights
+    quantised = settings.freezes_few_bits(base)
+    divided_base = quantised and (
+        settings.zero_stage > 0 or base.bits_per_element >= _LARGEST_QUANTISED_BITS
+    )
     away = settings.offload.optimizer != "none" or settings.offload.parameters != "none"
     narrow = deployment.precision.activations.bits_per_element < _HALF_BITS
     return not (

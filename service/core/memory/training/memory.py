@@ -237,17 +237,23 @@ def training_memory(
     https://arxiv.org/abs/2101.06840
     """
     found = usual_memory(deployment, micro_batch, settings, overheads, beside)
-    bits = deployment.precision.weights.bits_per_element
+    weights = deployment.precision.weights
     others = {}
-    # Of a run that fits nothing is chosen that does not; of several at once each choice counts.
-    fits_alone = found.fits.__class__ is not ndarray and bool(found.fits)
+    # What does not fit is not chosen instead of what does, nor of what takes less; of several runs
+    # at once each choice counts.
+    alone, total = found.fits.__class__ is not ndarray, found.total_bytes.value
+    fits_alone = alone and bool(found.fits)
     for choice in settings.left_open:
-        if choice.is_open(settings, bits):
+        if choice.is_open(settings, weights):
             held = choice.deployed(deployment)
             ways = settings.otherwise(choice)
             by_others = (usual_memory(held, micro_batch, one, overheads, beside) for one in ways)
             decides = choice.to_fit or fits_alone
-            others[choice] = tuple(one for one in by_others if not decides or one.fits)
+            others[choice] = tuple(
+                one
+                for one in by_others
+                if not (decides or (alone and one.total_bytes.value > total)) or one.fits
+            )
     others = {choice: by_others for choice, by_others in others.items() if by_others}
     if not others:
         return found
@@ -339,7 +345,7 @@ def _on_stage(
         whole_scales=framework.whole_scales,
     )
     element_bytes = result_bytes(deployment, wide=framework.widens(deployment, settings))
-    making = framework.making
+    making = framework.making(deployment, settings)
     narrow = narrow_bytes(deployment, settings) if framework.narrow_operands else None
     if narrow is not None:
         making = replace(making, input_bytes=input_bytes(narrow, settings.scaling))

@@ -22,6 +22,10 @@ from service.core.number_formats import NumberFormat
 CALIBRATIONS = "memory-training/"
 #: 4-bit formats of bitsandbytes, whose layers put out what they take in.
 _BNB_4_BITS = frozenset({"bnb-nf4", "bnb-nf4-single-quant"})
+#: Its 8-bit format, whose layers do so, too, and keep what they take in. Source: bitsandbytes
+#: bitsandbytes/autograd/_functions.py (MatMul8bitLt.forward), 2025.
+_BNB_8_BITS = "bnb-int8"
+_LARGEST_NARROW_BITS = 8.0
 _WIDE_BITS = 32.0
 #: More elements than any rank updates.
 _ALL_ELEMENTS = 1e12
@@ -50,12 +54,13 @@ class FrameworkRuntime:
     ``quantised_input_bytes``, ``joint_projections``, ``repeated_heads``, ``wide_scores`` and
     ``weighs_activations``, see :class:`LayerMaking`; with ``narrow_operands`` it keeps operands of
     8 or fewer bits as such.
-    Beside a base of bitsandbytes' 4 bits that is whole on each rank, one that is
+    Beside a base of bitsandbytes that is whole on each rank, one that is
     ``wide_beside_quantised`` holds in 32 bit what is not quantised, and makes activations in that.
     One with a ``loss_in_kernel`` makes no logits outside the kernel of a fused loss, and one that
-    ``copies_gradients`` exchanges those that are not divided in buckets beside them. One with an
-    ``own_head`` holds the matrix that makes logits beside the embedding that it is, and one with a
-    ``quantised_head`` quantises it with the base of QLoRA.
+    ``copies_gradients`` exchanges those that are not divided in buckets beside them. Where weights
+    are gathered, one that ``gathers_as_used`` lets embedding and head go while layers run. One with
+    an ``own_head`` holds the matrix that makes logits beside the embedding that it is, and one with
+    a ``quantised_head`` quantises it with the base of QLoRA.
 
     A ``flat_step`` copies gradients into flat tensors, for which the segments of activations are
     too small, so that it comes on top of them. With a ``flat_zero_step`` that is so with ZeRO 1 and
@@ -96,6 +101,7 @@ class FrameworkRuntime:
     wide_beside_quantised: bool = False
     loss_in_kernel: bool = False
     copies_gradients: bool = False
+    gathers_as_used: bool = False
     flat_zero_step: bool = False
     loss_part_tokens: float = 0.0
     compared: bool = True
@@ -104,15 +110,18 @@ class FrameworkRuntime:
     unified_context_bytes: Interval | None = None
     expandable_ratio: Interval | None = None
 
-    @property
-    def making(self) -> LayerMaking:
+    def making(self, deployment: Deployment, settings: TrainingSettings) -> LayerMaking:
         """How layers are made, as far as that decides what they keep."""
+        base = deployment.precision.weights
+        frozen = settings.freezes_few_bits(base)
+        narrow = frozen and base.bits_per_element < _LARGEST_NARROW_BITS
         return LayerMaking(
-            self.quantised_input_bytes,
+            self.quantised_input_bytes if narrow else 0.0,
             self.joint_projections,
             self.repeated_heads,
             wide_scores=self.wide_scores,
             weighs_activations=self.weighs_activations,
+            keeps_inputs=frozen and base.listed_id == _BNB_8_BITS,
         )
 
     def widens(self, deployment: Deployment, settings: TrainingSettings) -> bool:
@@ -121,10 +130,15 @@ class FrameworkRuntime:
         whole = settings.zero_stage < 3
         return (
             self.wide_beside_quantised
-            and settings.method == "qlora"
+            and settings.freezes_few_bits(deployment.precision.weights)
             and whole
-            and (base in _BNB_4_BITS)
+            and (base in _BNB_4_BITS or base == _BNB_8_BITS)
         )
+
+    def widens_matrices(self, deployment: Deployment, settings: TrainingSettings) -> bool:
+        """Whether a matrix that is unpacked for its gradient has 32 bits, as what goes through."""
+        is_8_bit = deployment.precision.weights.listed_id == _BNB_8_BITS
+        return is_8_bit and self.widens(deployment, settings)
 
     def as_held(self, deployment: Deployment, settings: TrainingSettings) -> Deployment:
         """The deployment with the head and what surrounds it as the framework holds them."""
@@ -136,7 +150,7 @@ class FrameworkRuntime:
             architecture = replace(
                 architecture, tied_embeddings=False, head=(*architecture.head, head)
             )
-        if self.quantised_head and settings.method == "qlora":
+        if self.quantised_head and settings.freezes_few_bits(precision.weights):
             weights = precision.weights
             classes = weights.quantised_classes | {TensorClass.HEAD}
             precision = replace(precision, weights=replace(weights, quantised_classes=classes))

@@ -128,6 +128,12 @@ def makes_shard_groups(parallelism: Parallelism, degree: int) -> bool:
     return parallelism.data % degree == 0 and group > 1 and group * parallelism.tensor % shared == 0
 
 
+def method_beside(method: Method, weights: NumberFormat) -> Method:
+    """What frameworks treat a run as: adapters of a quantised base are QLoRA by any name."""
+    quantised = method == "lora" and weights.bits_per_element < _HALF_BITS
+    return "qlora" if quantised else method
+
+
 @lightweight
 class MicroBatch:
     """``sequences`` of ``tokens`` each that a data-parallel rank computes at once."""
@@ -164,14 +170,16 @@ class LeftOpen:
         precision = replace(deployment.precision, activations=self.computed)
         return replace(deployment, precision=precision)
 
-    def is_open(self, settings: TrainingSettings, weight_bits: float) -> bool:
-        """Whether a run with weights of so many bits leaves it open.
+    def is_open(self, settings: TrainingSettings, weights: NumberFormat) -> bool:
+        """Whether a run with weights of a format leaves it open.
 
         Weights of 32 bits have no copy in 32 bits, and states of their format.
         """
+        weight_bits = weights.bits_per_element
+        method = settings.method_beside(weights)
         return (
             settings.trains
-            and (not self.methods or settings.method in self.methods)
+            and (not self.methods or method in self.methods)
             and (not self.zero_stages or settings.zero_stage in self.zero_stages)
             and ("master_weights" not in self.names or weight_bits <= _HALF_BITS)
         )
@@ -338,6 +346,15 @@ class TrainingSettings:
         """
         degree = self.data_parallel_shard_degree
         return 1 if degree is None or not self.zero_stage else max(data_ranks // degree, 1)
+
+    def freezes_few_bits(self, weights: NumberFormat) -> bool:
+        """Whether adapters are trained beside frozen weights of fewer than 16 bits."""
+        adapts = self.method in ("lora", "qlora")
+        return adapts and weights.bits_per_element < _HALF_BITS
+
+    def method_beside(self, weights: NumberFormat) -> Method:
+        """What frameworks treat the run as: adapters of a quantised base are QLoRA by any name."""
+        return method_beside(self.method, weights)
 
     @property
     def updates_in_place(self) -> bool:

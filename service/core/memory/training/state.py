@@ -60,15 +60,15 @@ class StageState:
 
     ``gradients_bytes`` are all gradients, with a second copy where they are summed in one.
     ``layer_bytes``, ``end_bytes`` and ``whole_bytes`` are the largest layer, everything outside the
-    layers and all of both on the rank, before data-parallel division, as they are gathered for
-    computing; ``layer_elements`` and ``end_elements`` count their parameters.
-    ``largest_quantised_elements`` are those of the rank's largest matrix of fewer than 16 bits,
-    ``largest_trained_elements`` those of its largest trained tensor, ``head_elements`` those of
-    what makes logits, if it is trained. ``fixed_bytes`` are weights that stay where they are and
-    whole, whatever is divided or offloaded; ``projection_bytes`` is what it takes to find the
-    subspace of a matrix that optimizers of low rank project on.
-    ``elements`` and ``trainable_elements`` are counted on the rank, undivided, and of them those of
-    experts are ``expert_elements`` and ``trainable_expert_elements``;
+    layers (the largest tensor of which has ``largest_end_bytes``) and all of both on the rank,
+    before data-parallel division, as they are gathered for computing; ``layer_elements`` and
+    ``end_elements`` count their parameters. ``largest_quantised_elements`` are those of the rank's
+    largest matrix of fewer than 16 bits, ``largest_trained_elements`` those of its largest trained
+    tensor, ``head_elements`` those of what makes logits, if it is trained. ``fixed_bytes`` are
+    weights that stay where they are and whole, whatever is divided or offloaded;
+    ``projection_bytes`` is what it takes to find the subspace of a matrix that optimizers of low
+    rank project on. ``elements`` and ``trainable_elements`` are counted on the rank, undivided, and
+    of them those of experts are ``expert_elements`` and ``trainable_expert_elements``;
     ``updated_elements`` are those whose states the rank holds, and ``gradient_elements`` those
     whose gradients it keeps.
     """
@@ -86,6 +86,7 @@ class StageState:
     layer_bytes: float
     end_elements: float
     end_bytes: float
+    largest_end_bytes: float
     whole_bytes: float
     largest_quantised_elements: float
     largest_trained_elements: float
@@ -124,7 +125,7 @@ _HELD_OF_BOTH = {
 }
 #: What it has of the stage that has more.
 _LARGEST_OF_BOTH = (
-    *("layers", "layer_elements", "layer_bytes", "largest_quantised_elements"),
+    *("layers", "layer_elements", "layer_bytes", "largest_end_bytes", "largest_quantised_elements"),
     *("largest_trained_elements", "head_elements", "projection_bytes"),
 )
 
@@ -247,7 +248,7 @@ def _one_stage(
         own_bits = 8.0 * settings.adapter_bytes
     sharded = settings.zero_stage >= 3
     apart = precision.weights.scale_bits if whole_scales else 0.0
-    held = experts = whole = quantised = ends = end_bytes = head = fixed = 0.0
+    held = experts = whole = quantised = ends = end_bytes = end = head = fixed = 0.0
     for tensor, times, in_layer, heads in _held(architecture, parallelism, stage, layers):
         copies, rows, columns = rank_shape(tensor, parallelism, heads)
         elements = times * copies * rows * columns
@@ -268,6 +269,7 @@ def _one_stage(
         if not in_layer:
             ends += elements
             end_bytes += gathered
+            end = max(end, gathered)
         if is_trained_whole(tensor, settings):
             if settings.method != "full":
                 # Adapters leave the frozen original beside the copy that is trained.
@@ -303,6 +305,7 @@ def _one_stage(
         layer_bytes=largest_bytes,
         end_elements=ends,
         end_bytes=end_bytes,
+        largest_end_bytes=end,
         whole_bytes=whole,
         largest_quantised_elements=quantised,
         largest_trained_elements=counts.largest_trained_elements,

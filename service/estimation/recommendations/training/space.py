@@ -51,9 +51,10 @@ from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.software import resolve_framework
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.called import Method
+from service.estimation.training.formats import TRAINABLE, usual_weights
 from service.estimation.training.lengths import within_models
 from service.estimation.training.overheads import training_memory_overheads
-from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
+from service.estimation.training.setup import training_settings
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
 from service.estimation.training.untold import filled_in, left_open
@@ -80,7 +81,9 @@ _MONTHS_PER_YEAR = 12.0
 #: Formats of checkpoints whose weights are trained in bf16 all the same.
 _TRAINED_IN_HALF = frozenset(("fp16", "fp32", "tf32"))
 
-_TENSOR_DEGREES = (1, 2, 4, 8)
+#: Degrees of tensor parallelism, those beyond a server's usual eight accelerators only where fast
+#: links of all that are searched reach so far.
+_TENSOR_DEGREES, _WIDE_TENSOR_DEGREES = (1, 2, 4, 8), (16, 32, 64)
 _PIPELINE_DEGREES = (2, 4, 8, 16)
 #: Ranks among which experts are spread.
 _EXPERT_DEGREES = (8, 64)
@@ -162,6 +165,7 @@ def resolve_training_search(
     )
     problems.stop_if_any()
     accelerators = context.accelerators
+    joined = min((one.value.scale_up_domain_accelerators for one in accelerators), default=1)
     run = request.trained.model_copy(update={"framework": release.engine})
     request = request.model_copy(update={"training": run, "run": None})
     _check_formats(request, problems)
@@ -204,7 +208,7 @@ def resolve_training_search(
                 ),
                 tuple(
                     layout
-                    for layout in layouts(model.value, request)
+                    for layout in layouts(model.value, request, joined)
                     if all(map(recipes.divides, layout.kinds - {"data"}))
                 ),
                 options,
@@ -413,9 +417,12 @@ def _check_bits(
 
 
 def layouts(
-    architecture: ModelArchitecture, request: TrainingRecommendationRequest
+    architecture: ModelArchitecture, request: TrainingRecommendationRequest, joined: int
 ) -> Iterator[Parallelism]:
-    """Layouts of whole runs: tensor parallelism within a node, stages beyond, the rest data."""
+    """Layouts of whole runs: tensor parallelism within a node, stages beyond, the rest data.
+
+    Fast links reach ``joined`` accelerators of each kind at least.
+    """
     experts = min(
         (
             group.feed_forward.experts
@@ -424,12 +431,14 @@ def layouts(
         ),
         default=1,
     )
-    tensors = [tensor for tensor in _TENSOR_DEGREES if divides_heads(architecture, tensor)]
+    usual = [tensor for tensor in _TENSOR_DEGREES if divides_heads(architecture, tensor)]
+    wide = (n for n in _WIDE_TENSOR_DEGREES if n <= joined and divides_heads(architecture, n))
+    tensors = [*usual, *wide]
     contexts = (1, *_context_degrees(request.trained.sequence_length))
     for count in request.search.tried_counts:
         for tensor in tensors:
             # Stages help what one tensor-parallel group cannot hold, or what has no fast links.
-            deep = tensor in (1, tensors[-1])
+            deep = tensor in (1, usual[-1], tensors[-1])
             for pipeline in (1, *_PIPELINE_DEGREES) if deep else (1,):
                 for context in contexts:
                     ranks = tensor * pipeline * context

@@ -1,16 +1,20 @@
 """What frameworks hold otherwise than others, beside the same states and activations."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.memory.training.memory import training_memory
-from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import LeftOpen, MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.calibrations import packaged_training_overheads
 from tests.core.memory.memory_models import LLAMA_3_8B, accelerator
 
 BF16 = NUMBER_FORMATS["bf16"]
 OVERHEADS = packaged_training_overheads()
+#: Parameters of a layer of Llama 3 8B in 16 bit [B].
+LAYER = 2.0 * (4096 * 4096 * 2 + 2 * 4096 * 1024 + 3 * 4096 * 14336 + 2 * 4096)
 
 
 def trained(settings, parallelism=None, base="bf16"):
@@ -49,6 +53,28 @@ def test_peft_holds_in_32_bit_what_a_base_in_4_leaves():
         for framework in ("transformers", "llama-factory")
     ]
     assert sharded[0] == sharded[1]
+
+
+def test_layers_of_8_bit_put_out_what_they_take_in_and_keep_it():
+    wide, narrow = on_a_base("bnb-int8", "transformers"), on_a_base("bnb-int8", "llama-factory")
+    ends = 2 * 128256 * 4096
+    assert wide.weights_bytes.value - narrow.weights_bytes.value == pytest.approx(
+        2.0 * ends, rel=0.01
+    )
+    assert wide.stored_activations_bytes == 2.0 * narrow.stored_activations_bytes
+    # The gradient of an input goes through the matrix in the input's format.
+    matrix = 4096 * 14336
+    assert wide.communication_parts_bytes["dequantised_matrix"] == 4.0 * matrix
+    assert narrow.communication_parts_bytes["dequantised_matrix"] == 2.0 * matrix
+
+    def kept(base):
+        few = {"lora_targets": ("v_proj",), "attention": "flash", "method": "lora"}
+        chosen = TrainingSettings(framework="llama-factory", master_weights=False, **few)
+        return trained(chosen, base=base).stored_bytes_per_token
+
+    # Adapters of values need one input of each layer; 8-bit products keep all: that of the
+    # feed-forward part, and what its activation makes.
+    assert kept("bnb-int8") - kept("bnb-nf4") == 32 * 2.0 * (4096 + 14336)
 
 
 def test_a_loss_in_one_kernel_makes_no_logits():
@@ -109,3 +135,31 @@ def test_deepspeed_makes_flat_gradients_of_a_whole_share():
     # Beside activations, which leave no tensors of that size.
     assert update("transformers", 2) == update("deepspeed", 2) == pytest.approx(8.0 * share)
     assert update("transformers", 3) < 8.0 * share
+
+
+def test_programs_of_xla_hold_no_more_than_they_use():
+    """Weights are gathered until their last use, and states written where they lie."""
+    settings = TrainingSettings(zero_stage=3, activation_checkpointing="full", gradient_bytes=4.0)
+    ranks = Parallelism(data=8)
+
+    def run(framework):
+        chosen = replace(settings, framework=framework)
+        return trained(chosen, ranks)
+
+    xla, torch = run("maxtext"), run("torchtitan")
+    # Embedding and head are there while no layer is.
+    end = 128256 * 4096 * 2.0
+    assert torch.communication_bytes.value == pytest.approx(2 * LAYER + 2 * end, rel=1e-4)
+    assert xla.communication_bytes.value == pytest.approx(max(2 * LAYER, end), rel=1e-4)
+    assert xla.moments.step_bytes == 0.0
+    # Logits and gradients have 16 bits; exponentials never leave what reads them.
+    assert xla.logits_bytes_per_token == 4.0 * 128256
+    assert xla.unallocated_bytes.value < 0.3 * torch.unallocated_bytes.value
+
+
+def test_memory_of_a_run_that_does_not_fit_reaches_over_nothing_that_takes_more():
+    keeping = LeftOpen(("activation_checkpointing",), ((("activation_checkpointing", "none"),),))
+    settings = TrainingSettings(activation_checkpointing="full", left_open=(keeping,))
+    found = trained(settings)
+    assert not found.fits
+    assert not found.otherwise

@@ -74,8 +74,8 @@ def test_an_input_that_parallel_parts_share_is_kept_once():
     apart = replace(phi, groups=(replace(group, norms=norms),))
     bits = LayerMaking(quantised_input_bytes=2.0)
     # A second norm keeps its input; products that get adapters keep inputs of their own.
-    for settings in (TrainingSettings(), replace(LORA, method="qlora")):
-        kept = [layer_savings(each, SINGLE, settings, bits)[0] for each in (apart, phi)]
+    for settings, making in ((TrainingSettings(), PLAIN), (replace(LORA, method="qlora"), bits)):
+        kept = [layer_savings(each, SINGLE, settings, making)[0] for each in (apart, phi)]
         assert kept[0].stored_bytes_per_token - kept[1].stored_bytes_per_token == (2 + 2) * 2560
 
 
