@@ -216,7 +216,7 @@ def running_sequences(
     fitting = fitting_sequences(workload, memory, tiers)
     if workload.requests_per_s is not None:
         return fitting
-    whole = both(serving.max_running_sequences >= WITHOUT_LIMIT, memory.shortfall_bytes.low <= 0.0)
+    whole = both(serving.max_running_sequences >= WITHOUT_LIMIT, memory.headroom_bytes.high >= 0.0)
     batch = workload.concurrency / memory.deployment.parallelism.data
     return where(whole, maximum(fitting, batch), fitting)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.core.elementwise import Number, is_nothing, maximum, minimum, sqrt, where
-from service.core.lightweight import lightweight
+from service.core.lightweight import lightweight, maker
 from service.core.performance.inference.replica import Mix, Replica, met_together
 from service.core.performance.steps import StepTime
 
@@ -53,6 +53,9 @@ class SteadyState:
     queued_prompts: Number = 0.0
     varied_s: Number = 0.0
     wave_prompts: Number = 0.0
+
+
+_steady_state = maker(SteadyState)
 
 
 def closed_loop(
@@ -138,7 +141,7 @@ def closed_loop(
     wave_prompts = _wave_prompts(replica, together, apart, meeting)
     wave_s = wave_prompts * taken_s
     later_s = step_s + fuller_s - wave_s / maximum(later, 1.0)
-    return SteadyState(
+    return _steady_state(
         decode=mix.decode,
         prefill=prefill,
         chunks=replica.prefill_chunks,

@@ -18,7 +18,7 @@ from service.core.deployment import (
 )
 from service.core.elementwise import Number, Truth, everywhere, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
-from service.core.lightweight import computed_once, lightweight
+from service.core.lightweight import computed_once, lightweight, maker
 from service.core.otherwise import Other, reaching
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState
@@ -50,6 +50,8 @@ from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.steps import StepTime
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
+
+_usage_of = maker(Usage)
 
 
 @lightweight
@@ -340,6 +342,9 @@ class InferenceLatency:
         return phase(step, self.peak_flops_per_s, self.memory_bandwidth_bytes_per_s, starved)
 
 
+_latency = maker(InferenceLatency)
+
+
 def inference_latency(
     deployment: Deployment,
     workload: InferenceWorkload,
@@ -389,7 +394,7 @@ def inference_latency(
         load = closed_load(replica, slots, requests, prefill, in_batches=in_batches)
     else:
         load = open_load(filled, workload.requests_per_s / replicas)
-    return InferenceLatency(deployment, workload, calibration, load, filled=filled)
+    return _latency(deployment, workload, calibration, load, filled=filled)
 
 
 def _disaggregated(
@@ -406,7 +411,7 @@ def _disaggregated(
         load = pooled_closed_load(pools, float(workload.concurrency))
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
-    return InferenceLatency(deployment, workload, replica.calibration, load, pools=pools)
+    return _latency(deployment, workload, replica.calibration, load, pools=pools)
 
 
 def _usage(
@@ -429,7 +434,7 @@ def _usage(
     reference = reference_flops_per_s(accelerator)
     busy_s = prefills_per_s * state.prefill.total_s, steps_per_s * state.decode.total_s
     whole_s = maximum(busy_s[0] + busy_s[1], 1e-12)
-    return Usage(
+    return _usage_of(
         memory_utilisation_ratio=minimum(
             bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0
         ),
