@@ -24,7 +24,7 @@ from service.core.platform import Platform
 SECONDS_PER_HOUR = 3600.0
 #: What stands for a span of no width [W].
 _LEAST_SPAN_W = 1e-9
-_NO_POWER = exact(0.0)
+NO_POWER = exact(0.0)
 
 
 def _phase_formulas(name: str, phase: str) -> tuple[Formula, Formula]:
@@ -243,7 +243,7 @@ def deployment_power(
     usage: Usage,
     model: PowerModel,
     infrastructure: Infrastructure,
-    tiers_power_w: Interval = _NO_POWER,
+    tiers_power_w: Interval = NO_POWER,
 ) -> DeploymentPower:
     """Mean IT power of a deployment under load, never above the limits of power [W].
 

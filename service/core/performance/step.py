@@ -156,7 +156,9 @@ class RankSteps:
         are added. With pipeline parallelism the load is that of one microbatch and the time that
         of its way through all stages.
         """
-        tokens, sequences, chosen = load.tokens, load.sequences, load.chosen
+        tokens, sequences = load.tokens, load.sequences
+        # One for each sequence, and one in place of each drafted token.
+        chosen = tokens if is_nothing(load.prefill_sequences) else sequences
         if self.context_ranks > 1:
             tokens = tokens / self.context_ranks
         flops = tokens * self.token_flops + chosen * self.sizes.by_sequence.row_flops
