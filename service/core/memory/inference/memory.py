@@ -18,6 +18,7 @@ from service.core.elementwise import (
     Number,
     Truth,
     ceil,
+    is_nothing,
     maximum,
     minimum,
 )
@@ -364,8 +365,9 @@ def _on_stage(
     context = engine.context(accelerator)
     copies = engine.cache_copies
     sequence = copies * layout_sequence_bytes(layout, tokens)
-    sharing = beams.width - beams.prompt_copies
-    answers = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
+    answers: Number = 0.0
+    if not is_nothing(sharing := beams.width - beams.prompt_copies):
+        answers = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
     # One sequence at a time holds what a step computes of its prompt beside its windows.
     prompt = minimum(shape.step_tokens, workload.input_tokens)
     prefill = (
