@@ -15,6 +15,7 @@ https://www.bipm.org/documents/20126/2071204/JCGM_100_2008_E.pdf
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from numpy import ndarray
 
@@ -55,8 +56,17 @@ def exact(value: Number) -> Interval:
 
 def from_log_sigma(value: Number, log_sigma: Number) -> Interval:
     """A non-negative figure whose logarithm has the standard deviation ``log_sigma``."""
-    spread = exp(Z_90 * log_sigma)
+    # Many figures have the spread of one calibration.
+    spread = _kept_ratio(log_sigma) if log_sigma.__class__ is float else _end_ratio(log_sigma)
     return Interval(value, value / spread, value * spread)
+
+
+def _end_ratio(log_sigma: Number) -> Number:
+    """How many times a figure its upper end is [-]."""
+    return exp(Z_90 * log_sigma)
+
+
+_kept_ratio = lru_cache(maxsize=4096)(_end_ratio)
 
 
 def independent_sum(parts: Iterable[Interval]) -> Interval:

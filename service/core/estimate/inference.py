@@ -18,6 +18,7 @@ from service.core.deployment import (
 )
 from service.core.elementwise import Number, Truth, both, hypot, log, maximum, minimum, where
 from service.core.impacts.energy import (
+    NO_POWER,
     SECONDS_PER_HOUR,
     DeploymentPower,
     RequestEnergy,
@@ -216,7 +217,7 @@ def running_sequences(
     fitting = fitting_sequences(workload, memory, tiers)
     if workload.requests_per_s is not None:
         return fitting
-    whole = both(serving.max_running_sequences >= WITHOUT_LIMIT, memory.shortfall_bytes.low <= 0.0)
+    whole = both(serving.max_running_sequences >= WITHOUT_LIMIT, memory.headroom_bytes.high >= 0.0)
     batch = workload.concurrency / memory.deployment.parallelism.data
     return where(whole, maximum(fitting, batch), fitting)
 
@@ -360,8 +361,12 @@ def inference_energy(
         rate = exact(ended_per_s)
     tiers = estimate.tiers
     power = deployment_power(
-        *(setup.deployment.accelerator, count, usage, setup.calibration.power, infrastructure),
-        tiers_power_w=exact(0.0) if tiers is None else tiers_power_w(tiers, usage),
+        setup.deployment.accelerator,
+        count,
+        usage,
+        setup.calibration.power,
+        infrastructure,
+        NO_POWER if tiers is None else tiers_power_w(tiers, usage),
     )
     found = InferenceEnergy(
         requests_per_s=rate,

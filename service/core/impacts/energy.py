@@ -15,9 +15,8 @@ from service.core.interval import (
     independent_sum,
     quotient,
     scale,
-    shift,
 )
-from service.core.lightweight import computed_once, lightweight
+from service.core.lightweight import computed_once, lightweight, maker
 from service.core.performance.calibration import PowerModel
 from service.core.performance.usage import PhaseUse, Usage
 from service.core.platform import Platform
@@ -25,7 +24,7 @@ from service.core.platform import Platform
 SECONDS_PER_HOUR = 3600.0
 #: What stands for a span of no width [W].
 _LEAST_SPAN_W = 1e-9
-_NO_POWER = exact(0.0)
+NO_POWER = exact(0.0)
 
 
 def _phase_formulas(name: str, phase: str) -> tuple[Formula, Formula]:
@@ -157,6 +156,9 @@ class PhasePower:
         return bounded(spread_w, self.least_w, self.most_w)
 
 
+_phase_power = maker(PhasePower)
+
+
 @lightweight
 class DeploymentPower:
     """Mean IT power of a deployment, before the building's share.
@@ -206,6 +208,9 @@ class DeploymentPower:
         return self.phases[-1]
 
 
+_deployment_power = maker(DeploymentPower)
+
+
 @lightweight
 class RequestEnergy:
     """IT energy of one request, idle share included: that of ``power`` between two requests."""
@@ -238,7 +243,7 @@ def deployment_power(
     usage: Usage,
     model: PowerModel,
     infrastructure: Infrastructure,
-    tiers_power_w: Interval = _NO_POWER,
+    tiers_power_w: Interval = NO_POWER,
 ) -> DeploymentPower:
     """Mean IT power of a deployment under load, never above the limits of power [W].
 
@@ -296,7 +301,7 @@ def deployment_power(
         value = maximum(value, waiting_w.value)
         busy_value = busy_value + use.time_ratio * value
         following_w = following_w + use.time_ratio * model.own_ratio * moving_w / (root * damping)
-        phases.append(PhasePower(use, wanted_w, value, idle_w.low, most_w, model.log_sigma))
+        phases.append(_phase_power(use, wanted_w, value, idle_w.low, most_w, model.log_sigma))
     busy_w = bounded(from_log_sigma(busy_value, model.log_sigma), idle_w.low, most_w)
     mean_w = independent_sum((scale(busy_w, busy), scale(waiting_w, 1.0 - busy)))
     platform = accelerator.platform
@@ -304,7 +309,7 @@ def deployment_power(
     host_w = _host_power_w(platform, machines / accelerator_count, busy, mean_w)
     parts = (mean_w, host_w, tiers_power_w)
     it_w = _it_power_w(parts, accelerator_count, machines, platform, model)
-    return DeploymentPower(
+    return _deployment_power(
         phases=tuple(phases),
         busy_power_w=busy_w,
         idle_power_w=idle_w,
@@ -326,12 +331,16 @@ def deployment_power(
 
 def _host_power_w(platform: Platform, share: Number, busy: Number, mean_w: Interval) -> Interval:
     """An accelerator's share of its machine's host, and of what power supplies lose [W]."""
-    host_w = scale(platform.host_power_w(busy), share)
+    host_w = platform.host_power_w(busy)
     lost = 1.0 / platform.supply_efficiency_ratio
     of_accelerator_w = mean_w.value
-    drawn_w = scale(shift(host_w, of_accelerator_w), lost)
     at_most_w = maximum(platform.rated_power_w * share - of_accelerator_w, 0.0)
-    return at_most(shift(drawn_w, -of_accelerator_w), at_most_w)
+
+    def beside_w(own_w: Number) -> Number:
+        drawn_w = (own_w * share + of_accelerator_w) * lost
+        return minimum(drawn_w - of_accelerator_w, at_most_w)
+
+    return Interval(beside_w(host_w.value), beside_w(host_w.low), beside_w(host_w.high))
 
 
 def _it_power_w(

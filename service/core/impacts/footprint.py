@@ -7,13 +7,11 @@ operators per unit of IT energy and follows that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from service.core.deployment import Accelerator, Region
 from service.core.explanation import Formula, paths
 from service.core.impacts.infrastructure import Infrastructure, Making, making
 from service.core.interval import Interval, independent_sum, product, quotient, scale
-from service.core.lightweight import computed_once
+from service.core.lightweight import computed_once, lightweight
 
 #: Paths start at a ``Footprint``.
 FOOTPRINT = (
@@ -113,7 +111,7 @@ FOOTPRINT = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@lightweight
 class Footprint:
     """Footprint of an amount of IT energy and accelerator time; None where a factor is unknown.
 

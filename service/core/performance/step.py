@@ -18,7 +18,7 @@ from service.core.elementwise import (
     minimum,
     positive,
 )
-from service.core.lightweight import lightweight
+from service.core.lightweight import lightweight, maker
 from service.core.performance.attended import AttentionWork, attended
 from service.core.performance.beams import beams_pair_s
 from service.core.performance.calibration import (
@@ -48,6 +48,8 @@ from service.core.performance.products import (
 )
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import MACHINE_RANKS, RankWork
+
+_step_time = maker(StepTime)
 
 #: What a score costs at least where attention has vectors alone: as much as one of a head of 128
 #: features, because sums over lanes take longest, however many features each lane has (llama.cpp,
@@ -157,7 +159,9 @@ class RankSteps:
         are added. With pipeline parallelism the load is that of one microbatch and the time that
         of its way through all stages.
         """
-        tokens, sequences, chosen = load.tokens, load.sequences, load.chosen
+        tokens, sequences = load.tokens, load.sequences
+        # One for each sequence, and one in place of each drafted token.
+        chosen = tokens if is_nothing(load.prefill_sequences) else sequences
         if self.context_ranks > 1:
             tokens = tokens / self.context_ranks
         flops = tokens * self.token_flops + chosen * self.sizes.by_sequence.row_flops
@@ -296,7 +300,7 @@ class RankSteps:
             faster_s = maximum(told_s / _TOLD_DOUBT_RATIO - within_s, overhead_s)
             overhead_s = maximum(overhead_s, told_s - within_s)
             unsure_s = maximum(overhead_s, (slower_s - faster_s) / (2.0 * log(_TOLD_DOUBT_RATIO)))
-        return StepTime(
+        return _step_time(
             total_s=work_s + interconnect_s + overhead_s,
             work_s=work_s,
             compute_s=compute_s,

@@ -38,11 +38,6 @@ class StepLoad:
         return self.prefill_sequences * self.prefill_tokens > 0
 
     @property
-    def chosen(self) -> Number:
-        """Tokens that are chosen: one for each sequence, and one in place of each drafted token."""
-        return self.tokens if is_nothing(self.prefill_sequences) else self.sequences
-
-    @property
     def sequences(self) -> Number:
         """Sequences that have any of them [-]."""
         if is_nothing(self.prefill_sequences):

@@ -88,7 +88,9 @@ def sequences_that_fit(memory: InferenceMemory, *ends: str) -> list[Number]:
 
     One figure for each of the ``ends`` of the room's interval: its "value", "low" or "high".
     """
-    replicas, rooms = memory.deployment.parallelism.data, _of_stages(memory, rooms_of_sequences)
+    # How far sizes of caches are off changes no value.
+    known = rooms_of_sequences if ends != ("value",) else _rooms_as_known
+    replicas, rooms = memory.deployment.parallelism.data, _of_stages(memory, known)
 
     def most(end: str) -> Number:
         return replicas * floor(_least(rooms, lambda way: _sequences(way, end)))
@@ -151,9 +153,20 @@ def rooms_of_sequences(memory: InferenceMemory) -> list[tuple[SequencesRoom, ...
     What a step takes grows with sequences up to its end, and not beyond: where there is room for
     all that it can take, sequences may be more.
     """
+    return _rooms_within(memory, memory.cache_room_bytes)
+
+
+def _rooms_as_known(memory: InferenceMemory) -> list[tuple[SequencesRoom, ...]]:
+    return _rooms_within(memory, memory.room_bytes)
+
+
+def _rooms_within(
+    memory: InferenceMemory, caches_bytes: Interval
+) -> list[tuple[SequencesRoom, ...]]:
+    """The same within a room for caches [B]."""
     steps, sampled, drafted = memory.steps, memory.sampled, memory.draft_sequence_bytes
     if not (grows(steps.each) or grows(sampled.each) or grows(drafted)):
-        return [(SequencesRoom(memory, memory.cache_room_bytes, 0.0),)]
+        return [(SequencesRoom(memory, caches_bytes, 0.0),)]
     peak, shape = memory.plan.peak, memory.shape
     inside = steps.times(
         layer_bytes_per_token(peak, shape, shape.attended_tokens),
@@ -166,7 +179,7 @@ def rooms_of_sequences(memory: InferenceMemory) -> list[tuple[SequencesRoom, ...
     moments = (inside, sampling, loading) if shape.repeated_bytes else (inside, sampling)
     asked = drafted * memory.concurrency_per_replica
     found: list[tuple[SequencesRoom, ...]] = []
-    for free, weight in _without_steps(memory):
+    for free, weight in _without_steps(memory, caches_bytes):
         for taken in moments:
             room = shift(free, asked - weight * taken.rest)
             full = shift(room, -weight * taken.most)
@@ -223,18 +236,18 @@ def rooms_of_lengths(memory: InferenceMemory) -> list[tuple[LengthsRoom, ...]]:
             )
             for constant, linear, square in ways
         )
-        for free, weight in _without_steps(memory)
+        for free, weight in _without_steps(memory, memory.cache_room_bytes)
         for ways in moments
     ]
 
 
-def _without_steps(memory: InferenceMemory) -> list[tuple[Interval, Number]]:
+def _without_steps(memory: InferenceMemory, room: Interval) -> list[tuple[Interval, Number]]:
     """What engine and accelerator leave for caches and steps, and what a byte of a peak takes.
 
-    Within the share of an engine and on the accelerator; both have the spread of the room for
-    caches with the requested load.
+    Within the share of an engine and on the accelerator; both have the spread of the ``room`` for
+    caches with the requested load [B].
     """
-    engine, room = memory.engine, memory.cache_room_bytes
+    engine = memory.engine
     slack = engine.slack_ratio.value
     anywhere = engine.activation_ratio.value + slack
     inside = anywhere if engine.activations_in_share else slack

@@ -31,7 +31,7 @@ from service.core.interval import (
     shift,
     shortfall,
 )
-from service.core.lightweight import computed_once, lightweight
+from service.core.lightweight import computed_once, lightweight, maker
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import (
     StepShape,
@@ -328,6 +328,9 @@ class InferenceMemory:
         return deciding_stretch(self)
 
 
+_inference_memory = maker(InferenceMemory)
+
+
 def inference_memory(
     deployment: Deployment,
     workload: InferenceWorkload,
@@ -394,8 +397,9 @@ def _on_stage(
     context = engine.context(accelerator)
     copies = engine.cache_copies
     sequence = copies * layout_sequence_bytes(layout, tokens)
-    sharing = beams.width - beams.prompt_copies
-    answers = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
+    answers: Number = 0.0
+    if not is_nothing(sharing := beams.width - beams.prompt_copies):
+        answers = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
     # One sequence at a time holds what a step computes of its prompt beside its windows.
     prompt = minimum(shape.step_tokens, workload.input_tokens)
     prefill = (
@@ -436,7 +440,7 @@ def _on_stage(
         cached = maximum(cached, taken)
     sigma = cache_log_sigma(layout, engine.size_log_sigma, paged=engine.fills_share)
     headroom, cache = shift(room, -cached), from_log_sigma(cached, sigma)
-    return InferenceMemory(
+    return _inference_memory(
         deployment=deployment,
         workload=workload,
         serving=serving,

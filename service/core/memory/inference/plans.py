@@ -35,11 +35,23 @@ def engine_plans(
     deployment: Deployment, serving: ServingSettings, engine: EngineRuntime
 ) -> tuple[StagePlan, ...]:
     """Plans of a deployment as its engine holds weights and caches."""
+    model, layout = (deployment.architecture, deployment.precision), deployment.parallelism
+    return _engine_plans(*model, layout, serving.kv_block_tokens, engine)
+
+
+@lru_cache(maxsize=1024)
+def _engine_plans(
+    architecture: ModelArchitecture,
+    precision: Precision,
+    parallelism: Parallelism,
+    block_tokens: int,
+    engine: EngineRuntime,
+) -> tuple[StagePlan, ...]:
     return stage_plans(
-        deployment.architecture,
-        deployment.precision,
-        deployment.parallelism.of_replica,
-        serving.kv_block_tokens,
+        architecture,
+        precision,
+        parallelism.of_replica,
+        block_tokens,
         engine.loading,
         cross_attended=engine.pages_images,
         pages_windows=engine.pages_windows,

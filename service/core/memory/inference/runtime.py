@@ -35,9 +35,9 @@ _MOST_CHANNELS = 16.0
 _CHANNELS_SPREAD = 0.15
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class EngineRuntime:
-    """Runtime memory of one engine, per accelerator.
+    """Runtime memory of one engine, per accelerator; compared by identity, as models are.
 
     ``context_bytes`` is what the driver holds for a process, ``unified_context_bytes`` the same
     where the accelerator's memory is the host's, and ``native_context_bytes`` where no kernels of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.core.elementwise import Number, is_nothing, maximum, minimum, sqrt, where
-from service.core.lightweight import lightweight
+from service.core.lightweight import lightweight, maker
 from service.core.performance.inference.replica import Mix, Replica, met_together
 from service.core.performance.steps import StepTime
 
@@ -53,6 +53,9 @@ class SteadyState:
     queued_prompts: Number = 0.0
     varied_s: Number = 0.0
     wave_prompts: Number = 0.0
+
+
+_steady_state = maker(SteadyState)
 
 
 def closed_loop(
@@ -116,8 +119,13 @@ def closed_loop(
     met_ratio = 0.0 if is_nothing(apart) else apart / fitting
     met_steps = half_busy + later
     others_share = _others_share(
-        *(sequences * others_s, own_s, met_steps * base_s, others_s * most),
-        *(met_ratio, 0.5 * own_s, half_busy * base_s),
+        sequences * others_s,
+        own_s,
+        met_steps * base_s,
+        others_s * most,
+        met_ratio,
+        0.5 * own_s,
+        half_busy * base_s,
     )
     step_s = base_s / (1.0 - others_share)
     under_way_s = half_busy * step_s
@@ -138,7 +146,15 @@ def closed_loop(
     wave_prompts = _wave_prompts(replica, together, apart, meeting)
     wave_s = wave_prompts * taken_s
     later_s = step_s + fuller_s - wave_s / maximum(later, 1.0)
-    return SteadyState(
+    parts_s = {
+        "own_prompt": own_s,
+        "earlier_prompts": queued_s,
+        "step_under_way": under_way_s,
+        "backlog": waiting_s,
+    }
+    if not is_nothing(wave_prompts):
+        parts_s["wave"] = wave_s
+    return _steady_state(
         decode=mix.decode,
         prefill=prefill,
         chunks=replica.prefill_chunks,
@@ -148,13 +164,7 @@ def closed_loop(
         # A single token has none after it; what one would take is told.
         tpot_s=where(later > 0, later_s, mix.decode.total_s),
         requests_per_s=rate * stages,
-        ttft_parts_s={
-            "own_prompt": own_s,
-            "earlier_prompts": queued_s,
-            "step_under_way": under_way_s,
-            "backlog": waiting_s,
-            **({} if is_nothing(wave_prompts) else {"wave": wave_s}),
-        },
+        ttft_parts_s=parts_s,
         mix=mix,
         busy_ratio=busy,
         together_prompts=together,

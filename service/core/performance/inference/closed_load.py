@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 from functools import partial
-from typing import Any
 
 from service.core.elementwise import Number, exp, is_nothing, maximum, minimum
 from service.core.interval import Interval
-from service.core.lightweight import computed_once, lightweight
+from service.core.lightweight import computed_once, lightweight, maker
 from service.core.otherwise import Other, reaching
 from service.core.performance.inference.batching import SteadyState, closed_loop, companions
 from service.core.performance.inference.open_load import ReplicaLoad, TimedLoad
@@ -74,6 +73,9 @@ class ClosedLoad(TimedLoad):
         return reaching(own, [Other(figure(self.differing), _DIFFERING_RATIO)])
 
 
+_closed_load = maker(ClosedLoad)
+
+
 def closed_load(
     replica: Replica,
     slots: Number,
@@ -103,16 +105,7 @@ def closed_load(
     Little, 1961, https://doi.org/10.1287/opre.9.3.383.
     """
     told = in_batches or not is_nothing(replica.requests.output_spread.square_ratio - 1.0)
-    alike = _of_state(replica, slots, requests, prefill)
-    differing = partial(_differing, replica, slots, requests, prefill, alike["state"])
-    return ClosedLoad(**alike, compute_differing=None if told else differing)
-
-
-def _differing(
-    replica: Replica, slots: Number, requests: Number, prefill: StepTime, alike: SteadyState
-) -> TimedLoad:
-    """The load should answers differ in length."""
-    return TimedLoad(**_of_state(replica, slots, requests, prefill, alike))
+    return _of_state(replica, slots, requests, prefill, told=told)
 
 
 def _of_state(
@@ -120,9 +113,14 @@ def _of_state(
     slots: Number,
     requests: Number,
     prefill: StepTime,
+    *,
+    told: bool = True,
     alike: SteadyState | None = None,
-) -> dict[str, Any]:
-    """What is known of a load of which groups last, or come apart where ``alike`` is its state."""
+) -> ClosedLoad:
+    """A load of which groups last, or come apart where ``alike`` is its state.
+
+    Whether answers differ is ``told`` or open.
+    """
     running = maximum(minimum(requests, slots), 1.0)
     state = closed_loop(replica, running, prefill, alike=alike)
     # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
@@ -130,16 +128,18 @@ def _of_state(
     wait_s = waiting / state.requests_per_s
     # Fewer users than replicas leave some replicas without work part of the time.
     busy = minimum(requests, 1.0)
-    return {
-        "state": state,
-        "running_sequences": running,
-        "waiting_requests": waiting,
-        "busy_ratio": busy,
-        "requests_per_s": state.requests_per_s * busy,
-        "mean_ttft_s": state.ttft_s + wait_s,
-        "ttft_parts_s": {**state.ttft_parts_s, "free_slot": wait_s},
-        "times": partial(_percentiles, replica, state, running, waiting),
-    }
+    differing = partial(_of_state, replica, slots, requests, prefill, alike=state)
+    return _closed_load(
+        state=state,
+        running_sequences=running,
+        waiting_requests=waiting,
+        busy_ratio=busy,
+        requests_per_s=state.requests_per_s * busy,
+        mean_ttft_s=state.ttft_s + wait_s,
+        ttft_parts_s={**state.ttft_parts_s, "free_slot": wait_s},
+        times=partial(_percentiles, replica, state, running, waiting),
+        compute_differing=None if told else differing,
+    )
 
 
 def _percentiles(

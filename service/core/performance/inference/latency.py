@@ -18,7 +18,7 @@ from service.core.deployment import (
 )
 from service.core.elementwise import Number, Truth, everywhere, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
-from service.core.lightweight import computed_once, lightweight
+from service.core.lightweight import computed_once, lightweight, maker
 from service.core.otherwise import Other, reaching
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState
@@ -49,7 +49,9 @@ from service.core.performance.inference.shares import log_sigmas
 from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.steps import StepTime
-from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
+from service.core.performance.usage import PhaseUse, Usage, phase_use, reference_flops_per_s
+
+_usage_of = maker(Usage)
 
 
 @lightweight
@@ -176,9 +178,9 @@ class InferenceLatency:
     @computed_once
     def usage(self) -> Usage:
         """How hard accelerators work."""
+        busy_ratio = self.replica.busy_ratio
         return _usage(
-            *(self.state, self.deployment, self.peak_flops_per_s),
-            *(self.replica.busy_ratio, self.later_tokens),
+            self.state, self.deployment, self.peak_flops_per_s, busy_ratio, self.later_tokens
         )
 
     @computed_once
@@ -340,6 +342,9 @@ class InferenceLatency:
         return phase(step, self.peak_flops_per_s, self.memory_bandwidth_bytes_per_s, starved)
 
 
+_latency = maker(InferenceLatency)
+
+
 def inference_latency(
     deployment: Deployment,
     workload: InferenceWorkload,
@@ -389,7 +394,7 @@ def inference_latency(
         load = closed_load(replica, slots, requests, prefill, in_batches=in_batches)
     else:
         load = open_load(filled, workload.requests_per_s / replicas)
-    return InferenceLatency(deployment, workload, calibration, load, filled=filled)
+    return _latency(deployment, workload, calibration, load, filled=filled)
 
 
 def _disaggregated(
@@ -406,7 +411,7 @@ def _disaggregated(
         load = pooled_closed_load(pools, float(workload.concurrency))
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
-    return InferenceLatency(deployment, workload, replica.calibration, load, pools=pools)
+    return _latency(deployment, workload, replica.calibration, load, pools=pools)
 
 
 def _usage(
@@ -427,23 +432,20 @@ def _usage(
     flops_per_s = prefills_per_s * state.prefill.flops + steps_per_s * state.decode.flops
     bytes_per_s = prefills_per_s * state.prefill.mean_bytes + steps_per_s * state.decode.mean_bytes
     reference = reference_flops_per_s(accelerator)
-    busy_s = prefills_per_s * state.prefill.total_s, steps_per_s * state.decode.total_s
-    whole_s = maximum(busy_s[0] + busy_s[1], 1e-12)
-    return Usage(
+    prefill_s = prefills_per_s * state.prefill.total_s
+    decode_s = steps_per_s * state.decode.total_s
+    whole_s = maximum(prefill_s + decode_s, 1e-12)
+
+    def use(time_s: Number, step: StepTime) -> PhaseUse:
+        waiting_s, compute_s = step.waiting_s, step.mean_compute_s
+        share = time_s / whole_s
+        return phase_use(share, step.total_s, waiting_s, step.mean_bytes, compute_s, reference)
+
+    return _usage_of(
         memory_utilisation_ratio=minimum(
             bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0
         ),
         compute_utilisation_ratio=minimum(flops_per_s / peak_flops, 1.0),
         busy_ratio=busy_ratio,
-        phases=tuple(
-            phase_use(
-                time_s / whole_s,
-                step.total_s,
-                step.waiting_s,
-                step.mean_bytes,
-                step.mean_compute_s,
-                reference,
-            )
-            for time_s, step in zip(busy_s, (state.prefill, state.decode), strict=True)
-        ),
+        phases=(use(prefill_s, state.prefill), use(decode_s, state.decode)),
     )

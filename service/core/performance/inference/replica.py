@@ -21,12 +21,14 @@ from service.core.elementwise import (
     where,
 )
 from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
-from service.core.lightweight import computed_once, lightweight
+from service.core.lightweight import computed_once, lightweight, maker
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
 from service.core.performance.release_kernels import PARTS_UNDER_WAY, PENDING_LAUNCHES
 from service.core.performance.step import RankSteps
 from service.core.performance.steps import StepLoad, StepTime
+
+_step_load = maker(StepLoad)
 
 #: A prompt takes at least this share of its time alone from the steps that it shares.
 _LEAST_ADDED_RATIO = 0.05
@@ -121,6 +123,9 @@ class Mix:
         return self.chunks + minimum(self.chunks - 1.0, 0.5)
 
 
+_mix = maker(Mix)
+
+
 @lightweight
 class Replica:
     """What runs requests, and how its steps are filled.
@@ -184,7 +189,7 @@ class Replica:
             return prompts
         return minimum(prompts, maximum(self.chunk_tokens / self.requests.encoded_tokens, 1.0))
 
-    @property
+    @computed_once
     def held_steps(self) -> Number:
         """Steps for which a request holds a slot: those of its prompt and of later tokens [-]."""
         later, decoded = self.requests.later_tokens, self.requests.decoded_tokens
@@ -248,7 +253,7 @@ class Replica:
         room = new * self.encodable(room / new) if self.encoder is not None else room
         tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
         alone = decode_load(requests, neighbours + 1.0)
-        mixed_load = StepLoad(
+        mixed_load = _step_load(
             tokens,
             requests.prompts(tokens),
             requests.prefill_context_tokens,
@@ -257,7 +262,9 @@ class Replica:
         )
         decode, mixed = self._corrected(alone, mixed_load, prefill)
         base_s, added_s = _parts(decode, mixed, prefill, tokens / new, decodes)
-        return Mix(
+        overlapping = self.overlapping_stages
+        at_work = self.calibration.engine.stages_at_work(overlapping)
+        return _mix(
             prompts=prompts,
             decoding=decoding,
             neighbours=neighbours,
@@ -267,11 +274,11 @@ class Replica:
             base_s=base_s,
             added_s=added_s,
             # Stages that do not work beside each other all wait for a prompt of any of them.
-            taken_s=added_s * (self.parallelism.pipeline / self.stages_at_work),
+            taken_s=added_s * (self.parallelism.pipeline / at_work),
             chunks=maximum(new / room, 1.0),
             fitting_prompts=room / new,
-            stages_at_work=self.stages_at_work,
-            overlapping_stages=self.overlapping_stages,
+            stages_at_work=at_work,
+            overlapping_stages=overlapping,
         )
 
     def _corrected(
@@ -391,10 +398,10 @@ def prompt_load(requests: Requests, chunk_tokens: Number) -> StepLoad:
     """What a step of a prompt's chunk alone processes, by the token budget of a step [token]."""
     chunk = minimum(requests.new_input_tokens, chunk_tokens)
     copies = requests.beams.prompt_copies
-    return StepLoad(chunk, copies, requests.prefill_context_tokens, 0.0, 0.0)
+    return _step_load(chunk, copies, requests.prefill_context_tokens, 0.0, 0.0)
 
 
 def decode_load(requests: Requests, requests_per_stage: Number) -> StepLoad:
     """What a step processes of so many requests that decode in a pipeline stage [-]."""
     sequences = scaled(maximum(requests_per_stage, 1.0), requests.beams.width)
-    return StepLoad(0.0, 0.0, 0.0, sequences, requests.decode_context_tokens)
+    return _step_load(0.0, 0.0, 0.0, sequences, requests.decode_context_tokens)

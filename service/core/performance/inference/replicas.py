@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, is_nothing, maximum, scaled
+from service.core.lightweight import maker
 from service.core.performance.beams import with_beams
 from service.core.performance.buckets import filled_tokens
 from service.core.performance.calibration import PerformanceCalibration
@@ -12,6 +13,10 @@ from service.core.performance.inference.speculation import Drafting
 from service.core.performance.step import rank_steps, step_time
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import rank_work
+
+_replica = maker(Replica)
+
+_requests = maker(Requests)
 
 
 def new_input_tokens(workload: InferenceWorkload, calibration: PerformanceCalibration) -> Number:
@@ -47,7 +52,8 @@ def replica_of(
     )
     encoder: StepTime | None = None
     image, encodes = workload.image, work.encoder
-    read = StepLoad(encoded_tokens, 1.0, encoded_tokens / 2.0, 0.0, 0.0)
+    if encodes is not None:
+        read = StepLoad(encoded_tokens, 1.0, encoded_tokens / 2.0, 0.0, 0.0)
     if image is not None:
         encodes, encoded_tokens = work.images, workload.images * image.tokens
         parts, patches = workload.images * image.parts, workload.images * image.patches
@@ -61,7 +67,7 @@ def replica_of(
             serving.flash_attention,
         )
     attending = with_beams(work.attending_to(encoded_tokens), workload)
-    return Replica(
+    return _replica(
         steps=rank_steps(
             *(attending, deployment.accelerator, parallelism, calibration),
             *(serving.flash_attention, serving.enforce_eager),
@@ -70,7 +76,7 @@ def replica_of(
         ),
         parallelism=parallelism,
         calibration=calibration,
-        requests=Requests(
+        requests=_requests(
             new_input_tokens=new_input_tokens(workload, calibration),
             context_tokens=workload.input_tokens,
             output_tokens=workload.output_tokens,
