@@ -75,7 +75,7 @@ _KNOWN = (
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
     *("default_expert_tiles", "fuses_experts"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
-    "prompt_bucket_tokens",
+    *("prompt_bucket_tokens", "pipelined_log_sigma"),
     *("schedules_ahead", "streamed_s", "received_s"),
     *(
         "loops_experts",
@@ -265,6 +265,8 @@ def _spent(row: MeasuredSpeed, values: Mapping[str, float]) -> Spent:
     latency = _estimated(estimate, values, row.fitting).latency
     channel = SPREAD_OF[row.quantity].rpartition("/")[2]
     # What tiers and drafts add stands in the spreads of the estimate, and not in those before it.
+    stages = estimate.deployment.parallelism.pipeline if channel == "prefill" else 1
+    chunks = latency.state.chunks
     with_all, before = (
         getattr(one.hardware, f"{channel}_log_sigma")
         for one in (estimate.calibration, setup.calibration)
@@ -275,7 +277,8 @@ def _spent(row: MeasuredSpeed, values: Mapping[str, float]) -> Spent:
         ),
         setup.deployment.architecture.routes,
         max(float(with_all) ** 2 - float(before) ** 2, 0.0)
-        + float(estimate.calibration.added_log_sigma(channel)) ** 2,
+        + float(estimate.calibration.added_log_sigma(channel)) ** 2
+        + float(latency.calibration.engine.pipelining_log_sigma(stages, chunks)) ** 2,
     )
 
 
