@@ -63,8 +63,8 @@ _UNDER_ARRIVALS = frozenset({"tpot_s"})
 #: Nobody traced how engines start prompts and join ranks.
 _UNMEASURED_RATIO = 0.7 / 0.2
 #: Hardware and backends that nobody measured are no better known for how well prompts on others
-#: are: beside the narrow spread of these, what they reach of peaks of arithmetic counts half as much
-#: again. Intervals of sources that were left out have the best score with 1.5 to 2.
+#: are: beside the narrow spread of these, what they reach of peaks of arithmetic counts half as
+#: much again. Intervals of sources that were left out have the best score with 1.5 to 2.
 ARITHMETIC_RATIOS = {"speed/hardware": 1.5, "speed/backends": 1.5}
 #: By how much less well what models with routed experts read and wait for is known: prompts that
 #: are bound by arithmetic are as well known with experts as without, and rates of many sequences,
