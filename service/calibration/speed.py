@@ -63,6 +63,10 @@ _UNDER_ARRIVALS = frozenset({"tpot_s"})
 #: spread of times of 0.2: with it intervals of sources that were left out have the best score.
 #: Nobody traced how engines start prompts and join ranks.
 _UNMEASURED_RATIO = 0.7 / 0.2
+#: Hardware and backends that nobody measured are no better known for how well prompts on others
+#: are: beside the narrow spread of these, what they reach of peaks of arithmetic counts half as
+#: much again. Intervals of sources that were left out have the best score with 1.5 to 2.
+ARITHMETIC_RATIOS = {"speed/hardware": 1.5, "speed/backends": 1.5}
 #: By how much less well what models with routed experts read and wait for is known: prompts that
 #: are bound by arithmetic are as well known with experts as without, and rates of many sequences,
 #: whose experts are some of all, less so. Intervals of sources that were left out have the best
@@ -76,7 +80,7 @@ _KNOWN = (
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
     *("default_expert_tiles", "grouped_expert_tiles", "fuses_experts"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
-    "prompt_bucket_tokens",
+    *("prompt_bucket_tokens", "pipelined_log_sigma"),
     *("schedules_ahead", "streamed_s", "received_s"),
     *(
         "loops_experts",
@@ -177,6 +181,7 @@ def speed_part(rows: Sequence[MeasuredSpeed], snapshot: CatalogSnapshot) -> Time
         widening_id=SPEED_WIDENING,
         unmeasured_ratio=_UNMEASURED_RATIO,
         routed_widenings=ROUTED_WIDENINGS,
+        arithmetic_ratios=ARITHMETIC_RATIOS,
     )
 
 
@@ -266,6 +271,8 @@ def _spent(row: MeasuredSpeed, values: Mapping[str, float]) -> Spent:
     latency = _estimated(estimate, values, row.fitting).latency
     channel = SPREAD_OF[row.quantity].rpartition("/")[2]
     # What tiers and drafts add stands in the spreads of the estimate, and not in those before it.
+    stages = estimate.deployment.parallelism.pipeline if channel == "prefill" else 1
+    chunks = latency.state.chunks
     with_all, before = (
         getattr(one.hardware, f"{channel}_log_sigma")
         for one in (estimate.calibration, setup.calibration)
@@ -276,7 +283,8 @@ def _spent(row: MeasuredSpeed, values: Mapping[str, float]) -> Spent:
         ),
         setup.deployment.architecture.routes,
         max(float(with_all) ** 2 - float(before) ** 2, 0.0)
-        + float(estimate.calibration.added_log_sigma(channel)) ** 2,
+        + float(estimate.calibration.added_log_sigma(channel)) ** 2
+        + float(latency.calibration.engine.pipelining_log_sigma(stages, chunks)) ** 2,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -30,6 +30,8 @@ WIDENINGS = {
     "waiting_spread_ratio": 2.5,
     "outside_spread_ratio": 3.5,
 }
+#: The mechanism of kernels that are bound by arithmetic.
+_ARITHMETIC = "compute"
 #: Mechanisms by the terms that decide how long they take; all others decide what hosts do.
 _MECHANISM = {
     name: mechanism
@@ -104,7 +106,8 @@ class TimedPart(Part):
     entry that says by what times are less well known, which may be that of a spread itself;
     ``routed_widenings`` are those of models with routed experts beside what holds for all.
     Of what priors let levels deviate that were not measured, errors bear out
-    ``unmeasured_ratio``, over the spread of times [-].
+    ``unmeasured_ratio``, over the spread of times [-]; of what kernels that are bound by arithmetic
+    reach, so many times as much as ``arithmetic_ratios`` say of a part.
     """
 
     rows: Sequence[TimedRow]
@@ -112,6 +115,7 @@ class TimedPart(Part):
     widening_id: str
     unmeasured_ratio: float
     routed_widenings: Mapping[str, float]
+    arithmetic_ratios: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def spent(self) -> list[Spent]:
@@ -219,8 +223,10 @@ class TimedPart(Part):
                     whole = float(weights @ shares[:, at] ** 2)
                     if np.ndim(variance) and whole > 0.0:
                         name = unmeasured_ratio(part, level.kind, mechanism)
-                        ratio = float(np.sqrt(weights @ variance / whole))
-                        found[name] = rounded(ratio * self.unmeasured_ratio)
+                        ratio = float(np.sqrt(weights @ variance / whole)) * self.unmeasured_ratio
+                        if mechanism == _ARITHMETIC:
+                            ratio *= self.arithmetic_ratios.get(part, 1.0)
+                        found[name] = rounded(ratio)
         return found
 
 

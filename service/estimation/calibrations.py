@@ -64,7 +64,7 @@ from service.core.performance.release_kernels import (
 from service.core.performance.samplers import sampling_ratio
 from service.core.performance.scheduling import schedules_ahead
 from service.core.performance.servers import SCRIPT_TOLD_RATIO, received_s, streamed_s
-from service.core.performance.spread import NO_WIDENING
+from service.core.performance.spread import NO_WIDENING, PIPELINED_LOG_SIGMA
 from service.core.platform import PowerNeeds
 from service.estimation.levels import (
     MACHINES,
@@ -211,6 +211,7 @@ def _calibration(
         "replays_graphs": exact(replays_graphs),
         "whole_expert_tiles": exact(kind.whole_expert_tiles),
     }
+    figures["pipelined_log_sigma"] = exact(0.0 if pairs else PIPELINED_LOG_SIGMA)
     figures["native"] = exact(kind.native and not family.startswith("cpu-"))
     for part in parts:
         figures |= part.figures

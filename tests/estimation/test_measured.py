@@ -53,6 +53,17 @@ def test_rates_are_amounts_over_times(snapshot: CatalogSnapshot) -> None:
     assert found["output_tokens_per_s"] == pytest.approx(found["requests_per_s"] * 128)
 
 
+def test_prompts_of_a_batch_that_a_script_hands_over_are_computed_together(
+    snapshot: CatalogSnapshot,
+) -> None:
+    load = DEPLOYMENT["workload"] | {"concurrency": 4}
+    for engine, prompts in (("transformers", 4), ("vllm", 1)):
+        asked = DEPLOYMENT | {"serving": {"engine": engine}, "workload": load}
+        found = beside(snapshot, asked, "ttft_s", "prefill_tokens_per_s")
+        rate = prompts * 1024 / found["ttft_s"]
+        assert found["prefill_tokens_per_s"] == pytest.approx(rate)
+
+
 def test_memory_of_all_accelerators_is_a_sum(snapshot: CatalogSnapshot) -> None:
     tensor = DEPLOYMENT | {"accelerator_count": 2, "serving": {"engine": "transformers"}}
     found = beside(snapshot, tensor, "process_bytes", "process_total_bytes")

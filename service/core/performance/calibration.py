@@ -135,7 +135,8 @@ class EngineOverhead:
     """Share of the other pipeline stages that could work on a prompt at the same time and do
     [-]."""
     pipelined_log_sigma: float = field(default=0.0, metadata=FIGURE)
-    """What pipelining adds to the spread of times of prompts [-]."""
+    """What it adds to the spread of times of prompts that the other stages work at the same time
+    as well as they could [-]."""
     replays_graphs: bool = field(default=False, metadata=ALIKE)
     """Whether decoding replays a captured graph, so that a layer's time does not depend on the
     host."""
@@ -282,6 +283,16 @@ class EngineOverhead:
             return 0.0
         return SCORE_PASSES * self.bytes_per_score
 
+    def pipelining_log_sigma(self, pipeline: int, chunks: Number) -> Number:
+        """What a number of stages add to the spread of times of prompts in some chunks [-].
+
+        Stages that work one after the other take as long as one accelerator does, and so do those
+        that a single chunk goes through.
+        """
+        if pipeline == 1:
+            return 0.0
+        return self.pipelined_log_sigma * self.pipelined_ratio * (chunks > 1.0)
+
     def stages_at_work(self, overlapping: float) -> Number:
         """Pipeline stages that work at once on parts of prompts, of those that could [-]."""
         return 1.0 + self.pipelined_ratio * (overlapping - 1.0)
@@ -392,9 +403,9 @@ class PerformanceCalibration:
         """Spread of the rate of requests, whose time is spent in kernels alone [-]."""
         return self.hardware.throughput_log_sigma * self.corrections.decode.spread_ratio
 
-    def prefill_log_sigma(self, pipeline: int) -> Number:
-        """The same of the time of prompts through a number of pipeline stages [-]."""
-        added = self.engine.pipelined_log_sigma if pipeline > 1 else 0.0
+    def prefill_log_sigma(self, pipeline: int = 1, chunks: Number = 1.0) -> Number:
+        """The same of the time of prompts in some chunks through some pipeline stages [-]."""
+        added = self.engine.pipelining_log_sigma(pipeline, chunks)
         spread: Number = (self.hardware.prefill_log_sigma**2 + added**2) ** 0.5
         return spread * self.corrections.prefill.spread_ratio
 

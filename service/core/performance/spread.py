@@ -104,6 +104,12 @@ class Widening:
 #: is off by a fifth to a half (geerlingguy, ai-benchmarks, 2024-2026: AmpereOne, Raspberry Pi 5, a
 #: laptop's processors, Arc Pro B50): assumed, to within a factor of two [-].
 UNDRIVEN_SPREAD_RATIO = 2.5
+#: What it adds to the spread of times of prompts that stages of a pipeline work at the same time:
+#: how many do depends on how fast a host issues and copies to each, of which publications say
+#: nothing. Speeds of 98 prompts on two to eight cards are off by half as much again as those of 85
+#: on one (xiongjiedai, GPU-Benchmarks-on-LLM-Inference, 2024), and intervals of sources that were
+#: left out have the best score with 0.12 where five sixths of the stages do, to within a third [-].
+PIPELINED_LOG_SIGMA = 0.15
 #: What constants of engines and hardware decide how long it takes.
 MECHANISMS = ("compute", "memory", "interconnect", "overhead")
 #: Those that kernels wait for.

@@ -216,8 +216,7 @@ def _accelerator_inputs(case: _Case, change: float | None) -> Iterator[_Input]:
         peaks = {name: peak * ratio for name, peak in accelerator.peak_flops_per_s.items()}
         return _with(case, replace(accelerator, peak_flops_per_s=peaks))
 
-    pipeline = case.resolved.deployment.parallelism.pipeline
-    reached = from_log_sigma(1.0, calibration.prefill_log_sigma(pipeline))
+    reached = from_log_sigma(1.0, calibration.prefill_log_sigma())
     yield from _input("FLOP/s reached", reached, change, faster)
     power = accelerator.thermal_design_power_w
     if power is not None:

@@ -36,7 +36,7 @@ def learnt_options(
         calibration = option.calibration
         log_sigma = {
             "decode": float(calibration.decode_log_sigma),
-            "prefill": float(calibration.prefill_log_sigma(1)),
+            "prefill": float(calibration.prefill_log_sigma()),
             "power": float(calibration.power.log_sigma),
         }
         kin = Kin(name_of(model), name_of(accelerator), engine, _ANY, 1.0, 1.0)

@@ -249,7 +249,8 @@ _TABLE = (
     Quantity(
         "prefill_tokens_per_s",
         "tokens/s",
-        "Prompt tokens of a request over its time to the first token.",
+        "Prompt tokens of a request, or of a batch that a script hands over whole, over its time "
+        "to the first token.",
         readings.prefill_rate,
     ),
     Quantity(

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from service.core.deployment import Parallelism
-from service.core.elementwise import Number
+from service.core.deployment import WITHOUT_LIMIT, Parallelism
+from service.core.elementwise import Number, everywhere
 from service.core.estimate.inference import InferenceEnergy, inference_energy
 from service.core.estimate.training import run_energy
 from service.core.impacts.training_energy import TrainingEnergy
@@ -147,9 +147,18 @@ def rate(amount: Number, time_s: Interval) -> Interval:
 
 
 def prefill_rate(served: Served) -> Interval:
-    """Prompt tokens over the time to the first token [token/s]."""
-    time_s = ended(served.estimate.latency.ttft_s)
-    return rate(served.estimate.setup.workload.input_tokens, time_s)
+    """Prompt tokens over the time to the first token [token/s].
+
+    They are those of a prompt, or of all that a script hands over as one batch to an engine that
+    takes any number.
+    """
+    setup = served.estimate.setup
+    workload, tokens = setup.workload, setup.workload.input_tokens
+    if workload.requests_per_s is None and everywhere(
+        setup.serving.max_running_sequences >= WITHOUT_LIMIT
+    ):
+        tokens = tokens * workload.concurrency
+    return rate(tokens, ended(served.estimate.latency.ttft_s))
 
 
 def request_rate(served: Served) -> Interval:

@@ -39,7 +39,7 @@ def log_sigmas(
     """Spreads of times of decoding, of prompts and of the rate [-]."""
     known = {
         "decode": calibration.decode_log_sigma,
-        "prefill": calibration.prefill_log_sigma(deployment.parallelism.pipeline),
+        "prefill": calibration.prefill_log_sigma(deployment.parallelism.pipeline, state.chunks),
         "throughput": calibration.throughput_log_sigma,
     }
     routed = deployment.architecture.routes

@@ -778,6 +778,17 @@ def test_stages_of_a_pipeline_overlap_by_the_measured_share():
     plain, spread = ttft(0.5), ttft(0.5, added=0.2)
     assert spread.value == plain.value
     assert spread.high / spread.low > plain.high / plain.low
+    # Nothing is unsure about stages that never work at the same time.
+    assert ttft(0.0, added=0.2) == ttft(0.0)
+
+
+def test_how_well_stages_overlap_is_unsure_only_of_prompts_in_several_parts():
+    engine = replace(CALIBRATION.engine, pipelined_log_sigma=0.2, pipelined_ratio=0.5)
+    known = replace(CALIBRATION, engine=engine)
+    alone = known.prefill_log_sigma()
+    assert known.prefill_log_sigma(pipeline=4) == alone
+    assert known.prefill_log_sigma(chunks=16.0) == alone
+    assert known.prefill_log_sigma(4, 16.0) == pytest.approx((alone**2 + 0.1**2) ** 0.5)
 
 
 @pytest.mark.parametrize(
