@@ -65,9 +65,7 @@ _PROMPT_LAYER_S = {
 #: 2 ms of the 4 ms that traces of vLLM before 0.6 show with some tens of sequences, whose output
 #: takes 0.1 ms each (RFCs 6854 and 6913 of the project, 2024); half as much since V1 (its blog,
 #: 2025), and half of that where the scheduler runs a step ahead and inputs alone are made between
-#: steps (pull request 19970, 2025). Managers of batches in C++ run ahead of the accelerator; of one
-#: sequence, MLC-LLM's chat in C++ (its cpp/llm_chat.cc, 2023) and gpt-fast's loop around a compiled
-#: program (its generate.py, 2023) have nothing to schedule.
+#: steps (pull request 19970, 2025). Managers of batches in C++ run ahead of the accelerator.
 _STEP_S = {
     "vllm": 2e-3,
     "vllm@v1-0.8": 1e-3,
@@ -75,8 +73,6 @@ _STEP_S = {
     "vllm@0.14": 5e-4,
     "tensorrt-llm": 3e-4,
     "lmdeploy": 3e-4,
-    "mlc-llm@before-engine": 3e-4,
-    "gpt-fast": 3e-4,
 }
 
 #: What a sequence adds to a step of engines that wait for its token to be told before they compute
