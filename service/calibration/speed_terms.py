@@ -11,7 +11,7 @@ _HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
 #: What keeps 16-bit products from their peak keeps narrower ones from theirs: on Hopper large ones
 #: reach 0.79 to 0.80 in 16 bit (XLA, matmul_interpolator_data.h, 2025) and 0.76 to 0.78 in 8 bit
 #: (TileLang, benchmark/matmul_fp8, 2025).
-_NARROW = (Level("vendor", 0.04), Level("family", 0.09))
+NARROW = (Level("vendor", 0.04), Level("family", 0.09))
 #: Rates over power are known of most families, other than by how far kernels fall short of peaks.
 _POWERED = (Level("vendor", 0.04), Level("family", 0.08))
 _KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
@@ -263,11 +263,11 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     "speed/hardware": (
         Term("matrix_16bit_ratio", 0.62, 0.10, 0.90, 0.15, _HARDWARE, usual_of=_MATRIX_RATIO),
         Term(
-            *("narrow_8bit_ratio", 0.95, 0.4, 1.2, 0.10, _NARROW),
+            *("narrow_8bit_ratio", 0.95, 0.4, 1.2, 0.10, NARROW),
             logarithmic=True,
             usual_of=_NARROW_RATIO,
         ),
-        Term("narrow_4bit_ratio", 0.75, 0.4, 1.2, 0.10, _NARROW, logarithmic=True),
+        Term("narrow_4bit_ratio", 0.75, 0.4, 1.2, 0.10, NARROW, logarithmic=True),
         Term("memory_ratio", 0.82, 0.30, 0.97, 0.10, _HARDWARE, usual_of=_MEMORY_RATIO),
         Term("overlap_ratio", 0.90, 0.0, 1.0, 0.20, _HARDWARE),
         Term(

@@ -13,7 +13,7 @@ import numpy as np
 from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.groups import Group
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
-from service.calibration.speed_terms import FLOPS_PER_JOULE, UNLIMITED
+from service.calibration.speed_terms import FLOPS_PER_JOULE, NARROW, UNLIMITED
 from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
@@ -64,13 +64,14 @@ ROUTED_WIDENINGS = {"experts_spread_ratio": 1.5}
 #: CUDA-Learn-Notes, HGEMM, 2024), for rates of this generation and the next are
 #: met before power limits them. On the A100 and H100 it is 0.83, and training reaches 0.70.
 _MATRIX_RATIO = dict.fromkeys(("nvidia-ada", "nvidia-blackwell-gb20x"), 0.70 * 0.92 / 0.83)
-_NARROW_RATIO = dict.fromkeys(_MATRIX_RATIO, 0.55 * 0.92 / 0.83)
 #: Where sums in 32 bit halve the rate of matrix units, as on GeForce, the best products of bf16
 #: reach 0.99 to 1.13 of the halved rate of the datasheet, at clocks above it: 47.0 of 47.4 TFLOPS
 #: on an RTX 5060 Ti (QuantumDrizzy/BLACKWALL, 2026), 165 of 165 on an RTX 4090 and 237 of 209.5 on
 #: an RTX 5090 (zzc0721/torch-performance-test-data, issues 78 and 124, 2025); training reaches some
 #: 0.95 of the best product there is.
 _HALVED_RATIO = 0.99
+#: Limits of what narrow products reach of their peak over what 16-bit ones reach of theirs.
+_NARROWER = (0.4, 1.2)
 #: Classes of frameworks differ in what is usual: programs as a whole fuse what they can and wait
 #: for no interpreter, while eager models issue kernel after kernel from Python.
 _USUAL_PASSES = {
@@ -151,8 +152,8 @@ def _logarithmic(
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "training-speed/hardware": (
         Term("matrix_16bit_ratio", 0.70, 0.10, 0.98, 0.08, _HARDWARE, usual_of=_MATRIX_RATIO),
-        Term("matrix_8bit_ratio", 0.55, 0.10, 0.95, 0.15, _HARDWARE, usual_of=_NARROW_RATIO),
-        Term("matrix_4bit_ratio", 0.40, 0.10, 0.95, 0.15, _HARDWARE),
+        _logarithmic("narrow_8bit_ratio", 0.95, _NARROWER, 0.10, NARROW),
+        _logarithmic("narrow_4bit_ratio", 0.57, _NARROWER, 0.10, NARROW),
         Term("memory_ratio", 0.80, 0.30, 0.95, 0.10, _HARDWARE),
         _logarithmic(
             "matrix_flops_per_joule",
@@ -208,8 +209,7 @@ _BEST_PRODUCT_RATIO = {"amd-cdna2": 0.767, "amd-cdna3": 0.601, "intel-gaudi": 0.
 _BEST_PRODUCT_SOURCE = "ml-engineering-accelerators"
 _USUAL_BEST_PRODUCT_RATIO = 0.83
 _MOST_PRODUCT_RATIO = 0.95
-_PRODUCTS = ("matrix_16bit_ratio", "matrix_8bit_ratio", "matrix_4bit_ratio")
-_POWERED = "matrix_flops_per_joule"
+_PRODUCTS, _POWERED = "matrix_16bit_ratio", "matrix_flops_per_joule"
 ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
 
 #: Figures of a document that tell the time of a step, the plainest first: one of them is fitted.
@@ -399,7 +399,7 @@ def products_entries(
         keys = hardware_keys(family)
         values = fitted.values(keys)
         slower = best / _USUAL_BEST_PRODUCT_RATIO
-        products = {name: min(values[name] * slower, _MOST_PRODUCT_RATIO) for name in _PRODUCTS}
+        products = {_PRODUCTS: min(values[_PRODUCTS] * slower, _MOST_PRODUCT_RATIO)}
         if family in FLOPS_PER_JOULE:
             products[_POWERED] = values[_POWERED]
         found.append(

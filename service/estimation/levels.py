@@ -291,7 +291,7 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
     """The figures of a part that hold for something with these keys.
 
     An engine that was not measured takes the figures of those that it is like, if these were, at
-    the newest generation of the day of its own.
+    the newest generation of the day of its own, except for those that its own source tells.
     """
     known = snapshot.calibrations
     asked, keys = keys, of_newest(part, keys, snapshot)
@@ -306,7 +306,7 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
         if kind not in keys:
             continue
         own = f"{part}/{asked.get(kind, keys[kind])}"
-        id_ = next(_ids(part, kind, keys[kind], snapshot), None)
+        id_ = _id(part, kind, keys[kind], snapshot)
         if (
             id_ is None
             or id_ != own
@@ -319,10 +319,9 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
             entries.append(id_)
         if id_ != own and own in known:
             usual.append(own)
-    # What is usual of something itself says more than what was measured of what it is like.
     for own in usual:
         figures.update(known[own].value)
-        entries.append(own)
+    entries += usual
     return Held(part, figures, tuple(entries), tuple(missing))
 
 
@@ -387,7 +386,7 @@ def _newest_like(part: str, keys: Keys, snapshot: CatalogSnapshot) -> tuple[str,
     """
     if "engine" not in keys:
         return None
-    found = next(_ids(part, "engine", keys["engine"], snapshot), None)
+    found = _id(part, "engine", keys["engine"], snapshot)
     if found is None:
         return None
     name = found.removeprefix(f"{part}/")
@@ -467,14 +466,12 @@ def unmeasured_ratio(part: str, kind: str, mechanism: str) -> str:
     return f"unmeasured_{part.rpartition('/')[2]}_{kind}_{mechanism}_spread_ratio"
 
 
-def _ids(part: str, kind: str, key: str, snapshot: CatalogSnapshot) -> Iterator[str]:
-    """Ids of the entries that may hold at a level, the best first.
-
-    An engine's own comes first where it was measured; else that of what it is like.
-    """
+def _id(part: str, kind: str, key: str, snapshot: CatalogSnapshot) -> str | None:
+    """Id of the entry that holds at a level: of an engine that nobody measured, what it is like."""
     known = snapshot.calibrations
     names = [key]
     if kind == "engine":
         names = [name for name, _ in kin_of(key, snapshot.engines)]
-    found = [f"{part}/{name}" for name in names if f"{part}/{name}" in known]
-    yield from sorted(found, key=lambda id_: _is_assumed(known[id_]))
+    found = [id_ for id_ in (f"{part}/{name}" for name in names) if id_ in known]
+    measured = (id_ for id_ in found if not _is_assumed(known[id_]))
+    return next(measured, found[0] if found else None)

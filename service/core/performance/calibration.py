@@ -422,6 +422,24 @@ class PerformanceCalibration:
         return replace(self, corrections=corrections, power=self.power.corrected(corrections.power))
 
 
+def matrix_ratios(figures: Figures) -> dict[int, Number]:
+    """Shares of dense peak that large matrix products reach, by operand width in bits [-].
+
+    Figures say of narrow operands how far products reach beside those of 16 bit; in earlier
+    revisions of the catalog, shares of their own peaks.
+    """
+    ratios: dict[int, Number] = {
+        bits: figures[f"matrix_{bits}bit_ratio"].value for bits in (32, 16)
+    }
+    for bits in (8, 4):
+        own = figures.get(f"matrix_{bits}bit_ratio")
+        if own is None:
+            ratios[bits] = ratios[16] * figures[f"narrow_{bits}bit_ratio"].value
+        else:
+            ratios[bits] = own.value
+    return ratios
+
+
 def hardware_efficiency(figures: Figures) -> HardwareEfficiency:
     """A hardware family's efficiencies from its figures, as a backend reaches them."""
 
@@ -429,12 +447,7 @@ def hardware_efficiency(figures: Figures) -> HardwareEfficiency:
         return figures[name].value if name in figures else 1.0
 
     of_products = over_usual("backend_matrix_ratio")
-    ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value * of_products for bits in (32, 16)}
-    for bits in (8, 4):
-        # Earlier revisions of the catalog have shares of peaks.
-        share = figures.get(f"matrix_{bits}bit_ratio")
-        narrow = ratios[16] * over_usual(f"narrow_{bits}bit_ratio")
-        ratios[bits] = narrow if share is None else share.value * of_products
+    ratios = {bits: ratio * of_products for bits, ratio in matrix_ratios(figures).items()}
     return from_figures(
         HardwareEfficiency,
         figures,

@@ -12,6 +12,7 @@ from service.core.performance.calibration import (
     HardwareEfficiency,
     PerformanceCalibration,
     PowerModel,
+    matrix_ratios,
 )
 from service.core.performance.spread import NO_WIDENING, Widening
 from service.core.stacking import FIGURE
@@ -92,7 +93,7 @@ def training_calibration(
     halved
         Whether the hardware multiplies at such a rate.
     """
-    ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value for bits in (32, 16, 8, 4)}
+    ratios = matrix_ratios(figures)
     if halved and "halved_ratio" in figures:
         ratios |= dict.fromkeys((16, 8), figures["halved_ratio"].value)
     log_sigma = figures["step_log_sigma"].value
