@@ -28,7 +28,8 @@ class AttentionWork:
     ``density_ratio`` is [-]. Each head of keys and values serves ``heads_per_kv_head`` queries.
     Where caches are ``rearranged``, each step also copies them in the order of its best beams. Of
     the tokens that sequences attend to in decoding ``read_ratio`` are read from memory [-]; beams
-    share the others.
+    share the others. Where latents are kept, of which prompts may have keys and values of each head
+    made first, a pair takes ``expanded_flops_per_pair`` by these; zero where there are none.
     """
 
     layers: float
@@ -44,6 +45,12 @@ class AttentionWork:
     heads_per_kv_head: float = 1.0
     rearranged: bool = False
     read_ratio: Number = ALL_READ
+    expanded_flops_per_pair: float = 0.0
+
+    def of_prompts(self, expands: bool) -> float:
+        """What a pair takes of a prompt, by whether latents are expanded there [FLOP]."""
+        expanded = expands and self.expanded_flops_per_pair > 0.0
+        return self.expanded_flops_per_pair if expanded else self.flops_per_pair
 
     def moved_bytes_per_token(self, regrown: bool, repeated: bool, reread_exponent: float) -> float:
         """What a sequence's step moves for each token that it attends to [B].
@@ -92,6 +99,10 @@ def attention_work(
             window_tokens=mixer.attended_tokens,
             chunked=False,
             scores_per_pair=entries * heads,
+            # What is chosen token by token is attended to as it is kept.
+            expanded_flops_per_pair=0.0
+            if not mixer.expands or mixer.attended_tokens is not None
+            else layers * 2.0 * heads * (mixer.expanded_key_dim + mixer.v_head_dim),
         )
     local_kv_heads = ceil(mixer.kv_heads / parallelism.tensor)
     return AttentionWork(

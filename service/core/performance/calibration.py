@@ -192,6 +192,8 @@ class EngineOverhead:
     0 where they are computed as they are [token]."""
     bucket_ratio: float = field(default=1.0, metadata=ALIKE)
     """Tokens that decoding attends to over those in the cache [-]."""
+    expands_latents: bool = field(default=False, metadata=ALIKE)
+    """Whether prompts have keys and values of each head made of latents before they attend."""
     fuses_elementwise: bool = field(default=True, metadata=ALIKE)
     """Whether there are few kernels between matrix products."""
     result_ratio: float = field(default=1.0, metadata=ALIKE)
