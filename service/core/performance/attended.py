@@ -29,7 +29,8 @@ class AttentionWork:
     Where caches are ``rearranged``, each step also copies them in the order of its best beams. Of
     the tokens that sequences attend to in decoding ``read_ratio`` are read from memory [-]; beams
     share the others. Where latents are kept, of which prompts may have keys and values of each head
-    made first, a pair takes ``expanded_flops_per_pair`` by these; zero where there are none.
+    made first, a pair takes ``expanded_flops_per_pair`` by these; zero where there are none. What
+    is multiplied are ``operands`` of a format.
     """
 
     layers: float
@@ -46,6 +47,7 @@ class AttentionWork:
     rearranged: bool = False
     read_ratio: Number = ALL_READ
     expanded_flops_per_pair: float = 0.0
+    operands: str = "bf16"
 
     def of_prompts(self, expands: bool) -> float:
         """What a pair takes of a prompt, by whether latents are expanded there [FLOP]."""
@@ -137,6 +139,7 @@ def indexing_work(mixer: LatentAttention, layers: int) -> AttentionWork:
         window_tokens=None,
         chunked=False,
         scores_per_pair=entries * mixer.indexer_heads,
+        operands="fp8",
     )
 
 

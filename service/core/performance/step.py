@@ -390,11 +390,14 @@ def _rank_steps(
         hardware.memory_ratio
     )
     if work.attention:
-        operands = "fp32" if on_vectors else engine_precision("bf16", engine)
-        peak, _ = peak_flops_per_s(accelerator, operands)
-        flops_per_s = peak * (
-            engine.vector_attention_ratio if on_vectors else hardware.attention_matrix_ratio
-        )
+        reached = engine.vector_attention_ratio if on_vectors else hardware.attention_matrix_ratio
+        rates = {
+            one: reached
+            * peak_flops_per_s(
+                accelerator, "fp32" if on_vectors else engine_precision(one, engine)
+            )[0]
+            for one in {layer.operands for layer in work.attention}
+        }
         least_flops = _VECTOR_SCORE_FLOPS if on_vectors else 0.0
         bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
             hardware.attention_memory_ratio
@@ -405,10 +408,11 @@ def _rank_steps(
             AttentionCost(
                 layer,
                 pair_flops := layer.of_prompts(engine.expands_latents),
-                pair_s := max(pair_flops, layer.scores_per_pair * least_flops) / flops_per_s,
+                pair_s := max(pair_flops, layer.scores_per_pair * least_flops)
+                / rates[layer.operands],
                 beams_pair_s(layer, pair_s, accelerator)
                 if pair_flops == layer.flops_per_pair
-                else layer.flops_per_pair / flops_per_s,
+                else layer.flops_per_pair / rates[layer.operands],
                 moved_bytes / bytes_per_s,
                 moved_bytes,
                 layer.scores_per_pair * moved_per_score / streamed_per_s,

@@ -85,6 +85,17 @@ def test_what_is_chosen_token_by_token_is_attended_to_as_it_is_kept():
     }
     made = rank_work(parse_config(indexed), Precision(BF16, BF16, BF16), Parallelism())
     assert all(one.of_prompts(True) == one.flops_per_pair for one in made.attention)
+    # Keys of the index are compared in 8 bits, at twice the rate where there are units for them.
+    [index] = [one for one in made.attention if one.operands == "fp8"]
+    without = replace(
+        H100, peak_flops_per_s={"bf16": H100.peak_flops_per_s["bf16"], "fp32": 66.9e12}
+    )
+    alone = replace(made, attention=(index,), products=())
+    fast, slow = (
+        step_time(alone, PROMPT, one, Parallelism(), CALIBRATION).compute_s
+        for one in (H100, without)
+    )
+    assert slow == pytest.approx(2.0 * fast, rel=1e-3)
 
 
 def test_servers_expand_them_and_llama_cpp_does_not():
