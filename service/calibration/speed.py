@@ -76,7 +76,7 @@ ROUTED_WIDENINGS = {"choices_spread_ratio": 1.5}
 _KNOWN = (
     *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles", "native"),
     *("widened_from_rows", "many_widened_from_rows", "head_reads_exponent_ratio"),
-    "rereads_by_sequence",
+    *("rereads_by_sequence", "expands_latents"),
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
     *("default_expert_tiles", "grouped_expert_tiles", "fuses_experts"),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),

@@ -52,6 +52,7 @@ from service.core.performance.native_kernels import (
 )
 from service.core.performance.release_kernels import (
     batched_experts,
+    expands_latents,
     head_reads,
     is_weight_only,
     loaded_reads,
@@ -241,6 +242,7 @@ def _calibration(
     figures["converting_operations"] = exact(converting_operations(family))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
     figures["weight_only"] = exact(is_weight_only(like))
+    figures["expands_latents"] = exact(expands_latents(like))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))
     figures["prompt_bucket_tokens"] = exact(prompt_bucket_tokens(engine))
     figures["sampling_ratio"] = exact(sampling_ratio(release, family))

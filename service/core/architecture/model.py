@@ -96,6 +96,11 @@ class LatentAttention:
         return self.indexer_top_k * self.tokens_per_entry
 
     @property
+    def expanded_key_dim(self) -> int:
+        """Elements of a head's key that is made from a latent, its part with positions included."""
+        return self.qk_nope_head_dim + self.qk_rope_head_dim
+
+    @property
     def expands(self) -> bool:
         """Whether training makes keys and values of each head from what is kept."""
         return self.tokens_per_entry == 1 and self.window_tokens is None

@@ -270,8 +270,8 @@ def with_tiers(
     return replace(deployment, accelerator=slower), replace(
         calibration,
         outside_ratio=outside_ratio(bandwidth.value),
-        outside_log_sigma=hypot(reading, of_drives),
-        outside_prompts_log_sigma=hypot(computing, of_drives),
+        added_decode_log_sigma=hypot(calibration.added_decode_log_sigma, hypot(reading, of_drives)),
+        added_prompts_log_sigma=hypot(computing, of_drives),
         host=tiers.processors,
         copied=None
         if copying is None
@@ -282,16 +282,10 @@ def with_tiers(
 def _with_decode_spread(
     calibration: PerformanceCalibration, log_sigma: Number
 ) -> PerformanceCalibration:
-    """The calibration with a further spread of decoding."""
+    """The calibration with a further spread of decoding, which stands beside that of kernels."""
     if isinstance(log_sigma, float) and not log_sigma:
         return calibration
-    hardware = calibration.hardware
-    wider = replace(
-        hardware,
-        decode_log_sigma=hypot(hardware.decode_log_sigma, log_sigma),
-        throughput_log_sigma=hypot(hardware.throughput_log_sigma, log_sigma),
-    )
-    return replace(calibration, hardware=wider)
+    return replace(calibration, added_decode_log_sigma=log_sigma)
 
 
 @lightweight

@@ -28,7 +28,9 @@ class AttentionWork:
     ``density_ratio`` is [-]. Each head of keys and values serves ``heads_per_kv_head`` queries.
     Where caches are ``rearranged``, each step also copies them in the order of its best beams. Of
     the tokens that sequences attend to in decoding ``read_ratio`` are read from memory [-]; beams
-    share the others.
+    share the others. Where latents are kept, of which prompts may have keys and values of each head
+    made first, a pair takes ``expanded_flops_per_pair`` by these; zero where there are none. What
+    is multiplied are ``operands`` of a format.
     """
 
     layers: float
@@ -44,6 +46,13 @@ class AttentionWork:
     heads_per_kv_head: float = 1.0
     rearranged: bool = False
     read_ratio: Number = ALL_READ
+    expanded_flops_per_pair: float = 0.0
+    operands: str = "bf16"
+
+    def of_prompts(self, expands: bool) -> float:
+        """What a pair takes of a prompt, by whether latents are expanded there [FLOP]."""
+        expanded = expands and self.expanded_flops_per_pair > 0.0
+        return self.expanded_flops_per_pair if expanded else self.flops_per_pair
 
     @property
     def head_features(self) -> float:
@@ -98,6 +107,10 @@ def attention_work(
             window_tokens=mixer.attended_tokens,
             chunked=False,
             scores_per_pair=entries * heads,
+            # What is chosen token by token is attended to as it is kept.
+            expanded_flops_per_pair=0.0
+            if not mixer.expands or mixer.attended_tokens is not None
+            else layers * 2.0 * heads * (mixer.expanded_key_dim + mixer.v_head_dim),
         )
     local_kv_heads = ceil(mixer.kv_heads / parallelism.tensor)
     return AttentionWork(
@@ -132,6 +145,7 @@ def indexing_work(mixer: LatentAttention, layers: int) -> AttentionWork:
         window_tokens=None,
         chunked=False,
         scores_per_pair=entries * mixer.indexer_heads,
+        operands="fp8",
     )
 
 

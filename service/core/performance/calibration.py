@@ -196,6 +196,8 @@ class EngineOverhead:
     0 where they are computed as they are [token]."""
     bucket_ratio: float = field(default=1.0, metadata=ALIKE)
     """Tokens that decoding attends to over those in the cache [-]."""
+    expands_latents: bool = field(default=False, metadata=ALIKE)
+    """Whether prompts have keys and values of each head made of latents before they attend."""
     fuses_elementwise: bool = field(default=True, metadata=ALIKE)
     """Whether there are few kernels between matrix products."""
     result_ratio: float = field(default=1.0, metadata=ALIKE)
@@ -351,9 +353,9 @@ class PerformanceCalibration:
     spent on, and ``outside_ratio`` how much of the time of memory is owed to what lies outside the
     accelerator [-]. Experts are computed by the ``host``, as far as it serves this accelerator; by
     the accelerator where that is None. Where processors compute what lies outside in small steps,
-    ``copied`` is what others see. Beside the spread of kernels, memory outside the accelerator adds
-    ``outside_log_sigma`` to that of decoding and ``outside_prompts_log_sigma`` to that of prompts
-    [-].
+    ``copied`` is what others see. Beside the spread of kernels, memory outside the accelerator,
+    drafts and copies that wait for each other add ``added_decode_log_sigma`` to that of decoding
+    and ``added_prompts_log_sigma`` to that of prompts [-].
     """
 
     hardware: HardwareEfficiency = field(metadata=FIGURE)
@@ -366,8 +368,8 @@ class PerformanceCalibration:
     outside_ratio: Number = field(default=0.0, metadata=FIGURE)
     host: HostProcessors | None = field(default=None, metadata=FIGURE)
     copied: CopiedWeights | None = field(default=None, metadata=FIGURE)
-    outside_log_sigma: Number = field(default=0.0, metadata=FIGURE)
-    outside_prompts_log_sigma: Number = field(default=0.0, metadata=FIGURE)
+    added_decode_log_sigma: Number = field(default=0.0, metadata=FIGURE)
+    added_prompts_log_sigma: Number = field(default=0.0, metadata=FIGURE)
 
     def reached_ratio(self, own_ratio: Number) -> Number:
         """Share of bandwidth that kernels reach who reach a share of the accelerator's own [-].
@@ -390,8 +392,8 @@ class PerformanceCalibration:
         return spread
 
     def added_log_sigma(self, figure: str) -> Number:
-        """What memory outside the accelerator adds to the spread of a figure, in squares [-]."""
-        return self.outside_prompts_log_sigma if figure == "prefill" else self.outside_log_sigma
+        """What is unsure of a figure beside kernels, which adds to its spread in squares [-]."""
+        return self.added_prompts_log_sigma if figure == "prefill" else self.added_decode_log_sigma
 
     @property
     def decode_log_sigma(self) -> Number:

@@ -6,7 +6,7 @@ from service.core.deployment import Accelerator, Parallelism
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.expert_tiles import narrowing_ratio
 from service.core.performance.kernels import OPERAND_BITS, engine_precision
-from service.core.performance.products import is_batched, is_unrouted
+from service.core.performance.products import is_batched, is_unrouted, widened_whole
 from service.core.performance.release_kernels import STEPWISE_RATIO
 from service.core.performance.work import MatrixProduct, RankWork
 
@@ -70,3 +70,11 @@ def narrowing_expert(work: RankWork, engine: EngineOverhead) -> MatrixProduct | 
         return None
     bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
     return None if bits >= 16 or bits > expert.weight_bits else expert
+
+
+def prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
+    """Kernels that a step with prompts issues; zero where nobody counted them."""
+    if not engine.prompt_layer_kernel_count:
+        return 0.0
+    widened = sum(item.calls for item in work.products if widened_whole(item, engine))
+    return engine.prompt_layer_kernel_count * work.layers + widened

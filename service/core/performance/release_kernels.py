@@ -165,6 +165,25 @@ HEAD_READS = (
 )
 
 
+#: Engines that make keys and values of each head of latents before prompts attend to them, and who
+#: says so: fewer operations for a pair, where decoding attends to latents as they are kept. Others
+#: are taken to do that in prompts, too, as llama.cpp does.
+EXPANDED_LATENTS: Mapping[str, str] = MappingProxyType(
+    {
+        "vllm": "vLLM, v1/attention/backends/mla/common.py, 2025: multi-head attention for "
+        "prefill (compute friendly), multi-query attention for decode",
+        "sglang": "SGLang, deepseek_v2.py, 2025: MHA and MHA_CHUNKED_KV for extend, MLA for decode",
+        "tensorrt-llm": "TensorRT-LLM, _torch/modules/attention.py, 2025: MLA has mha for context "
+        "requests and mqa for those in generation",
+    }
+)
+
+
+def expands_latents(release: str) -> bool:
+    """Whether prompts of a release attend to keys and values that are made of latents."""
+    return engine_of_release(release) in EXPANDED_LATENTS
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedReads:
     """Releases whose products with a vector wait for loads where memory is fast.

@@ -23,7 +23,6 @@ from service.core.performance.attended import AttentionWork, attended
 from service.core.performance.beams import beams_pair_s
 from service.core.performance.calibration import (
     COPIED_TOKENS,
-    EngineOverhead,
     PerformanceCalibration,
 )
 from service.core.performance.collectives import Message
@@ -32,6 +31,7 @@ from service.core.performance.issued import (
     fused_layers,
     looped_experts,
     narrow_expert_layers,
+    prompt_launch_count,
     replays,
 )
 from service.core.performance.kernels import driven, engine_precision, peak_flops_per_s
@@ -43,7 +43,6 @@ from service.core.performance.products import (
     expert_products,
     padded_rows,
     product_costs,
-    widened_whole,
     work_sizes,
 )
 from service.core.performance.steps import StepLoad, StepTime
@@ -67,11 +66,13 @@ class AttentionCost(NamedTuple):
     """Attention of layers alike: time by pair of tokens, and by token that is read.
 
     Such a token moves ``token_bytes``. Scores that are not fused take ``scores_s`` and
-    ``scores_bytes`` for a pair besides. Where beams share tokens, pairs of decoding take
-    ``decoded_pair_s``.
+    ``scores_bytes`` for a pair besides. A pair of a prompt takes ``pair_flops``; where beams share
+    tokens, and where latents are expanded in prompts alone, pairs of decoding take
+    ``decoded_pair_s`` and the FLOPs of the layer.
     """
 
     layer: AttentionWork
+    pair_flops: float
     pair_s: Number
     decoded_pair_s: Number
     token_s: Number
@@ -219,6 +220,7 @@ class RankSteps:
             apart_s = apart_s + self.prompt_product_s * size.item.calls * read
         for (
             layer,
+            pair_flops,
             pair_s,
             decoded_pair_s,
             token_s,
@@ -235,8 +237,9 @@ class RankSteps:
             pairs_s = pair_s * pairs
             if decoded_pair_s is not pair_s:
                 pairs_s = pairs_s + (decoded_pair_s - pair_s) * decoded
+                flops = flops + (layer.flops_per_pair - pair_flops) * decoded
             operators.append((pairs_s, token_s * read))
-            flops = flops + layer.flops_per_pair * pairs
+            flops = flops + pair_flops * pairs
             memory_bytes = memory_bytes + token_bytes * read
             if not self.fused:
                 memory_s = memory_s + scores_s * pairs
@@ -391,11 +394,14 @@ def _rank_steps(
         hardware.memory_ratio
     )
     if work.attention:
-        operands = "fp32" if on_vectors else engine_precision("bf16", engine)
-        peak, _ = peak_flops_per_s(accelerator, operands)
-        flops_per_s = peak * (
-            engine.vector_attention_ratio if on_vectors else hardware.attention_matrix_ratio
-        )
+        reached = engine.vector_attention_ratio if on_vectors else hardware.attention_matrix_ratio
+        rates = {
+            one: reached
+            * peak_flops_per_s(
+                accelerator, "fp32" if on_vectors else engine_precision(one, engine)
+            )[0]
+            for one in {layer.operands for layer in work.attention}
+        }
         least_flops = _VECTOR_SCORE_FLOPS if on_vectors else 0.0
         bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
             hardware.attention_memory_ratio
@@ -405,9 +411,12 @@ def _rank_steps(
         attention = tuple(
             AttentionCost(
                 layer,
-                pair_s := max(layer.flops_per_pair, layer.scores_per_pair * least_flops)
-                / flops_per_s,
-                beams_pair_s(layer, pair_s, accelerator),
+                pair_flops := layer.of_prompts(engine.expands_latents),
+                pair_s := max(pair_flops, layer.scores_per_pair * least_flops)
+                / rates[layer.operands],
+                beams_pair_s(layer, pair_s, accelerator)
+                if pair_flops == layer.flops_per_pair
+                else layer.flops_per_pair / rates[layer.operands],
                 moved_bytes / bytes_per_s,
                 moved_bytes,
                 layer.scores_per_pair * moved_per_score / streamed_per_s,
@@ -468,7 +477,7 @@ def _rank_steps(
         * engine.result_ratio,
         prompt_product_s=engine.prompt_product_s if engine.loops_experts else 0.0,
         whole_expert_tiles=engine.whole_expert_tiles,
-        prompt_launch_count=_prompt_launch_count(work, engine),
+        prompt_launch_count=prompt_launch_count(work, engine),
         prompts_s=engine.prompts_s * engine.waited_ratio,
         bucket_ratio=engine.bucket_ratio,
         experts_on_host=on_host,
@@ -489,11 +498,3 @@ def step_time(
 ) -> StepTime:
     """A single step of a rank; see :meth:`RankSteps.time`."""
     return rank_steps(work, accelerator, parallelism, calibration, fused).time(load)
-
-
-def _prompt_launch_count(work: RankWork, engine: EngineOverhead) -> float:
-    """Kernels that a step with prompts issues; zero where nobody counted them."""
-    if not engine.prompt_layer_kernel_count:
-        return 0.0
-    widened = sum(item.calls for item in work.products if widened_whole(item, engine))
-    return engine.prompt_layer_kernel_count * work.layers + widened

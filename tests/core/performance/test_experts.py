@@ -119,11 +119,12 @@ def test_copies_that_wait_for_each_other_are_less_sure():
         chosen = replace(deployment("mixtral-8x7b", tensor=1), parallelism=layout)
         load = InferenceWorkload(1024.0, 256.0, 16.0)
         setup = InferenceSetup(chosen, load, ServingSettings(), packaged_overheads(), CALIBRATION)
-        hardware = estimate_inference(setup).calibration.hardware
-        return hardware.decode_log_sigma, hardware.prefill_log_sigma
+        calibration = estimate_inference(setup).calibration
+        return calibration.added_log_sigma("decode"), calibration.added_log_sigma("prefill")
 
-    alone, joined = log_sigma(1), log_sigma(8)
-    assert joined == (pytest.approx((alone[0] ** 2 + 0.125**2) ** 0.5), alone[1])
+    # Beside what is unsure of kernels, however much wider that is where nobody measured them.
+    assert log_sigma(1) == (0.0, 0.0)
+    assert log_sigma(8) == (0.125, 0.0)
 
 
 def test_small_experts_are_read_as_fast_as_large_ones_and_multiplied_more_slowly():

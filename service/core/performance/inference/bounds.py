@@ -90,8 +90,8 @@ def least_work(work: RankWork, load: StepLoad) -> LeastWork:
         flops += tokens * size.row_flops * size.item.copies_per_token
         read += size.weights_bytes * min(size.item.copies_per_token, size.item.copies)
     for layer in work.attention:
-        pairs = attended(layer, load, 1)[0]
-        flops += float(pairs) * layer.flops_per_pair
+        pairs, decoded, _ = map(float, attended(layer, load, 1))
+        flops += (pairs - decoded) * layer.of_prompts(True) + decoded * layer.flops_per_pair
         decoding = StepLoad(0.0, 0.0, 0.0, load.decode_sequences, load.decode_context_tokens)
         read += float(attended(layer, decoding, 1)[2]) * layer.cache_bytes_per_token
     return LeastWork(flops, read + float(load.decode_sequences) * work.state_bytes_per_sequence)
