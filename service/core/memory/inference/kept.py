@@ -48,7 +48,8 @@ def kept_bytes(engine: EngineRuntime, deployment: Deployment, serving: ServingSe
     if copies > 1:
         kept = kept + engine.kept_copy_bytes * copies
     if serving.speculation is not None:
-        kept = kept + engine.kept_draft_bytes
+        own = serving.speculation.architecture is None
+        kept = kept + (engine.kept_draft_bytes if own else engine.kept_draft_model_bytes)
     images = deployment.architecture.images
     if images is not None and engine.images_share_ratio < 1.0:
         share = deployment.accelerator.memory_bytes * serving.memory_utilization_ratio - kept

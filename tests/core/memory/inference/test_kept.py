@@ -52,6 +52,8 @@ def test_copies_that_share_experts_keep_by_far_the_most(sglang):
 def test_drafts_have_graphs_of_their_own(sglang):
     drafting = replace(OWN, speculation=Speculation(3, 0.7))
     assert kept_bytes(sglang, deployed(LLAMA_3_8B), drafting) == 2048 * MIB
+    model = replace(drafting, speculation=Speculation(3, 0.7, LLAMA_3_8B))
+    assert kept_bytes(sglang, deployed(LLAMA_31_70B), model) == 3 * 2048 * MIB
 
 
 def test_images_take_a_part_of_the_share_the_larger_their_tower_is(sglang):
