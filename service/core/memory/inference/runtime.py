@@ -86,7 +86,8 @@ class EngineRuntime:
     these get that share of all memory. Where its share is its own choice, it keeps free besides
     ``kept_rank_bytes`` for each accelerator beyond the first, ``kept_wide_bytes`` for graphs of
     many, ``kept_copy_bytes`` for each copy that shares experts, ``kept_draft_bytes`` where tokens
-    are drafted, ``kept_draft_model_bytes`` where another model does that [B], and all but ``images_share_ratio`` of the share where images are read [-].
+    are drafted, ``kept_draft_model_bytes`` where another model does that [B], and all but
+    ``images_share_ratio`` of the share where images are read [-].
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
