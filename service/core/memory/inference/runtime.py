@@ -68,8 +68,9 @@ class EngineRuntime:
     ``pages_windows`` does so for layers with a window where others have none, and one that
     ``keeps_passed`` tokens for all layers with a window; one that ``groups_layers`` gives groups of
     as many layers pages of their own, for each of which it ``counts_groups`` where it prints how
-    many tokens have room, and one with ``narrow_states`` keeps states in 16 bit that
-    need no more. One that ``gathers_tokens`` has room at
+    many tokens have room; one that ``checks_longest`` starts only with room for the longest
+    sequence that it admits, and one with ``narrow_states`` keeps states in 16 bit that need no
+    more. One that ``gathers_tokens`` has room at
     its experts for full steps of all copies that share them; one that ``allocates_context`` takes
     the caches of the longest sequence at once, of ``default_context_tokens`` at least where
     settings do not say how long these are; others, where they do not, take room for
@@ -154,6 +155,7 @@ class EngineRuntime:
     keeps_passed: bool = False
     groups_layers: bool = False
     counts_groups: bool = False
+    checks_longest: bool = False
     narrow_states: bool = False
     gathers_tokens: bool = False
     keeps_peak: bool = False
