@@ -85,10 +85,10 @@ class EngineRuntime:
     started. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
     against it leaves, and not the share of all less what counts. Where the ``share_is_of_caches``,
     these get that share of all memory. Where its share is its own choice, it keeps free besides
-    ``kept_rank_bytes`` for each accelerator beyond the first, ``kept_wide_bytes`` for graphs of
-    many, ``kept_copy_bytes`` for each copy that shares experts, ``kept_draft_bytes`` where tokens
-    are drafted, ``kept_draft_model_bytes`` where another model does that [B], and all but
-    ``images_share_ratio`` of the share where images are read [-].
+    ``kept_rank_bytes`` and ``kept_rank_ratio`` of all memory for each accelerator beyond the first,
+    ``kept_wide_bytes`` for graphs of many, ``kept_copy_bytes`` for each copy that shares experts,
+    ``kept_draft_bytes`` where tokens are drafted, ``kept_draft_model_bytes`` where another model
+    does that [B], and all but ``images_share_ratio`` of the share where images are read [-].
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
@@ -124,6 +124,7 @@ class EngineRuntime:
     share_is_of_free: bool = False
     share_is_of_caches: bool = False
     kept_rank_bytes: float = 0.0
+    kept_rank_ratio: float = 0.0
     kept_wide_bytes: float = 0.0
     kept_copy_bytes: float = 0.0
     kept_draft_bytes: float = 0.0
