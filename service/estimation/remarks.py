@@ -76,6 +76,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "layout_assumed": ("parallelism", "deployment.parallelism"),
     "left_open": ("total_bytes", "fits", "training", "serving"),
     "lengths_left_open": ("ttft_s", "latency", "workload.output_tokens", "workload"),
+    "longest_has_no_room": ("max_context_tokens", "serving.max_model_len", "serving"),
     "less_than_a_step": ("training.tokens", "tokens"),
     "list_prices": ("metrics", "choices"),
     "locality_unknown": ("compliance.locality", "locality"),

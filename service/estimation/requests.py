@@ -279,7 +279,8 @@ class SpeculativeRequest(Request):
     """Speculative decoding."""
 
     draft_model: ModelReference | None = None
-    """Draft model. If null, drafting costs no time (n-grams, extra heads)."""
+    """Draft model. If null, drafting costs no time (n-grams, extra heads); layers that the
+    checkpoint has for it count in memory."""
     draft_precision: PrecisionRequest = PrecisionRequest()
     draft_tokens: int = Field(4, ge=1, le=64)
     """Tokens drafted per verification step."""

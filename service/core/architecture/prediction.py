@@ -1,4 +1,4 @@
-"""Layers that predict tokens further ahead than the next: multi-token prediction in training.
+"""Layers that predict tokens further ahead than the next: in training, and as drafts.
 
 References
 ----------
@@ -22,6 +22,8 @@ from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
 #: No model has more: DeepSeek-V3 has one, MiMo-V2-Flash three.
 MOST_PREDICTION_LAYERS = 16
+#: Code of the warning that a checkpoint's own are not counted.
+PREDICTORS_LEFT_OUT = "prediction_layers_left_out"
 
 
 @lru_cache(maxsize=256)
@@ -48,6 +50,28 @@ def predicting(architecture: ModelArchitecture, layers: int) -> ModelArchitectur
     )
     return replace(
         architecture, groups=(*architecture.groups, predicted), trained_predictions=layers
+    )
+
+
+@lru_cache(maxsize=256)
+def predictors(architecture: ModelArchitecture) -> ModelArchitecture | None:
+    """What drafts tokens of a checkpoint that has layers for it: these alone, None of others.
+
+    They share table and head with the model, and their states are caches of their own.
+    """
+    layers = architecture.prediction_layers
+    if not layers or not can_predict(architecture):
+        return None
+    whole = predicting(architecture, layers)
+    return replace(
+        architecture,
+        groups=whole.groups[-1:],
+        embedding=(),
+        head=(),
+        other=(),
+        images=None,
+        audio=None,
+        prediction_layers=0,
     )
 
 

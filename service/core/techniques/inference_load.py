@@ -35,6 +35,7 @@ def _utilization(memory: InferenceMemory) -> Iterator[InferenceChange]:
         yield serving(
             f"let the engine use {_MOST_UTILIZATION_RATIO:.0%} of memory",
             memory_utilization_ratio=_MOST_UTILIZATION_RATIO,
+            share_by_engine=False,
         )
 
 

@@ -33,6 +33,7 @@ from service.core.performance.inference.latency import InferenceLatency
 from service.core.platform import Machine
 from service.estimation.calibrations import Calibration
 from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.admitted import longest_warnings
 from service.estimation.inference.beams import resolve_beams
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.hosting import hosted
@@ -342,6 +343,8 @@ def _memory_warnings(
         yield EstimateWarning(
             "fits_narrowly", "the upper end of the memory interval exceeds what the engine may use"
         )
+    if memory.fits:
+        yield from longest_warnings(memory)
 
 
 def _padding_warnings(asked: ModelArchitecture, deployment: Deployment) -> list[EstimateWarning]:

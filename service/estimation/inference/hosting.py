@@ -14,6 +14,7 @@ from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.prediction import PREDICTORS_LEFT_OUT, predictors
 from service.core.deployment import Accelerator, Parallelism, Precision, ServingSettings
 from service.core.engines import Engine, EngineRelease
 from service.core.explanation import EstimateWarning
@@ -262,7 +263,7 @@ def _as_usual(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
         calibration=chosen,
         problems=problems.errors,
         warnings=(
-            *model.value.warnings,
+            *_model_warnings(model.value, serving),
             *chosen.warnings,
             *release_warnings(release, snapshot),
             *accelerator_warnings(accelerator),
@@ -279,6 +280,17 @@ def _as_usual(snapshot: CatalogSnapshot, asked: _Asked) -> Hosted | tuple[FieldE
 
 
 _kept = derived(most=_MOST_KEPT)(_resolved)
+
+
+def _model_warnings(
+    model: ModelArchitecture, serving: ServingSettings
+) -> Iterator[EstimateWarning]:
+    """What is said of a model, but that layers for drafts are left out where they draft."""
+    speculation = serving.speculation
+    drafting = speculation is not None and speculation.architecture is None
+    for warning in model.warnings:
+        if warning.code != PREDICTORS_LEFT_OUT or not drafting or predictors(model) is None:
+            yield warning
 
 
 def _file_warnings(

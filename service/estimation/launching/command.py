@@ -26,6 +26,8 @@ _NO_NODES = frozenset(("server-cpu", "laptop", "phone", "soc-board", "mini-pc"))
 _OF_FILES = "-gguf"
 #: Formats that every engine reads without being told.
 _PLAIN_BITS = 16.0
+#: Shares closer than this differ by rounding alone [-].
+_ROUNDING = 1e-6
 
 
 def start_of(
@@ -59,6 +61,7 @@ def start_of(
     room = memory["max_context_tokens" if of_each else "kv_cache_capacity_tokens"]
     limits = [model.max_position_embeddings, None if room is None else room["value"]]
     settings = _settings(deployment, [one for one in limits if one is not None])
+    settings["memory_utilization_ratio"] = _share(deployment, memory)
     weights, notes = deployment["precision"]["weights"], list[str]()
     needs_file = any("{file}" in word for word in told["command"])
     if weights != shipped_weights and not needs_file:
@@ -199,11 +202,17 @@ def _settings(deployment: Mapping[str, Any], most_tokens: Sequence[float]) -> di
         "sequence_tokens": tokens,
         "total_tokens": tokens * slots,
         "slots": slots,
-        "memory_utilization_ratio": serving["memory_utilization_ratio"],
         "max_running_sequences": serving["max_running_sequences"],
         "chunked_prefill_tokens": serving["chunked_prefill_tokens"],
         "enforce_eager": serving["enforce_eager"],
     }
+
+
+def _share(deployment: Mapping[str, Any], memory: Mapping[str, Any]) -> float:
+    """The engine's share of the memory, less what it keeps free beside it by the layout [-]."""
+    share: float = deployment["serving"]["memory_utilization_ratio"]
+    used: float = memory["usable_bytes"] / memory["capacity_bytes"]
+    return round(used, 3) if share - used > _ROUNDING else share
 
 
 def _context(workload: Mapping[str, Any], most: Sequence[float]) -> int:

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import DropoutSite, ModelArchitecture
-from service.core.architecture.prediction import can_predict, predicting
+from service.core.architecture.prediction import PREDICTORS_LEFT_OUT, can_predict, predicting
 from service.core.deployment import Accelerator, Deployment, Parallelism
 from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
@@ -90,7 +90,6 @@ from service.estimation.writing import valued
 _HALF_BITS = 16.0
 #: Where there is dropout by request in models whose configurations have none.
 _ALL_DROPOUT: frozenset[DropoutSite] = frozenset(get_args(DropoutSite))
-_NOT_PREDICTING = "prediction_layers_left_out"
 
 
 @dataclass(frozen=True)
@@ -397,11 +396,11 @@ def _model_warnings(
 ) -> Iterator[EstimateWarning]:
     """What to say of the model, of whose layers that predict further ahead some may be trained."""
     for warning in architecture.warnings:
-        if warning.code != _NOT_PREDICTING:
+        if warning.code != PREDICTORS_LEFT_OUT:
             yield warning
         elif training.method == "full" and not training.prediction_layers:
             yield EstimateWarning(
-                _NOT_PREDICTING,
+                PREDICTORS_LEFT_OUT,
                 f"The model's {architecture.prediction_layers} layer(s) of multi-token prediction "
                 "are not trained; set training.prediction_layers to train them",
                 about="training.prediction_layers",

@@ -270,3 +270,18 @@ def test_the_command_says_that_it_leaves_nothing_outside(packaged_snapshot):
     beside = started(packaged_snapshot, serving={"memory_tiers": ["ddr5-8ch"]})
     assert any("how much of it lies outside" in note for note in beside["notes"])
     assert not any("outside" in note for note in started(packaged_snapshot)["notes"])
+
+
+def test_the_share_leaves_what_the_engine_keeps_free_by_the_layout(packaged_snapshot):
+    """A share that a flag states is taken as it is: SGLang would keep nothing more of it."""
+
+    def share(**changes):
+        flags = told(started(packaged_snapshot, **changes)["command"])
+        return float(flags["--mem-fraction-static"])
+
+    sglang = {"serving": {"engine": "sglang"}}
+    one = share(**sglang, model="meta-llama/Llama-3.1-8B", parallelism={"data": 8})
+    eight = share(**sglang, parallelism={"tensor": 8})
+    # 1 GiB for eight accelerators less the first's part, and 512 MiB for larger graphs, of 80 GiB.
+    assert one - eight == pytest.approx((7 / 8 + 1 / 2) / 79.2, abs=1e-3)
+    assert share(serving={"engine": "sglang", "memory_utilization_ratio": 0.8}) == 0.8

@@ -21,7 +21,7 @@ from service.core.architecture.config.fields import MISSING, ConfigNotUnderstood
 from service.core.architecture.config.layouts import usual_layout
 from service.core.architecture.config.registry import FAMILIES, UNKNOWN_FAMILY
 from service.core.architecture.model import AudioEncoder, ModelArchitecture
-from service.core.architecture.prediction import MOST_PREDICTION_LAYERS
+from service.core.architecture.prediction import MOST_PREDICTION_LAYERS, PREDICTORS_LEFT_OUT
 from service.core.architecture.quantization import checkpoint_format
 from service.core.explanation import EstimateWarning
 
@@ -222,7 +222,7 @@ def _warnings(
     if predicted:
         warnings += (
             EstimateWarning(
-                "prediction_layers_left_out",
+                PREDICTORS_LEFT_OUT,
                 f"The checkpoint's {predicted} multi-token-prediction layer(s) are not counted; "
                 "they are used only for speculative decoding.",
             ),

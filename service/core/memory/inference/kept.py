@@ -19,6 +19,9 @@ from service.core.memory.inference.runtime import EngineRuntime
 
 #: Accelerators from which on graphs are captured for twice as many sequences.
 _WIDE_ACCELERATORS = 4
+#: Share of the memory that is kept at most for the number of accelerators (SGLang, 2025: 0.79
+#: instead of 0.88 from 16 on).
+_MOST_KEPT_RATIO = 0.09
 #: Layers times width squared of the tower that the share is made for (a ViT-L of 24 layers).
 _USUAL_TOWER = 24 * 1024**2
 #: How much of the share a tower takes that is twice as large as that, and between which factors.
@@ -43,12 +46,16 @@ def kept_bytes(engine: EngineRuntime, deployment: Deployment, serving: ServingSe
     copies = parallelism.joined_copies
     together = parallelism.replica_accelerators * copies
     kept: Number = engine.kept_rank_bytes * (together - 1)
+    if engine.kept_rank_ratio > 0.0:
+        ratio = min(engine.kept_rank_ratio * (together - 1), _MOST_KEPT_RATIO)
+        kept = kept + ratio * deployment.accelerator.memory_bytes
     if parallelism.tensor * copies >= _WIDE_ACCELERATORS:
         kept = kept + engine.kept_wide_bytes
     if copies > 1:
         kept = kept + engine.kept_copy_bytes * copies
     if serving.speculation is not None:
-        kept = kept + engine.kept_draft_bytes
+        own = serving.speculation.architecture is None
+        kept = kept + (engine.kept_draft_bytes if own else engine.kept_draft_model_bytes)
     images = deployment.architecture.images
     if images is not None and engine.images_share_ratio < 1.0:
         share = deployment.accelerator.memory_bytes * serving.memory_utilization_ratio - kept

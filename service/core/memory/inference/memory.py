@@ -10,7 +10,6 @@ from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
     Deployment,
     InferenceWorkload,
-    Parallelism,
     ServingSettings,
 )
 from service.core.elementwise import (
@@ -58,7 +57,7 @@ from service.core.memory.inference.held import (
 )
 from service.core.memory.inference.kept import kept_bytes
 from service.core.memory.inference.otherwise import reaching
-from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
+from service.core.memory.inference.plans import StagePlan, draft_plan, engine_plans
 from service.core.memory.inference.room import (
     Stretch,
     cache_log_sigma,
@@ -90,7 +89,8 @@ class InferenceMemory:
     is not negative.
     ``sequence_bytes`` is the size of a whole sequence, ``request_bytes`` that of a request with all
     its beams, of which ``beams_bytes`` are answers of further beams that share its prompt;
-    ``draft_model_bytes`` a draft model with its caches (part of the runtime memory), and
+    ``draft_model_bytes`` a draft model, or a checkpoint's own layers for drafts, with its caches
+    (part of the runtime memory), and
     ``shared_bytes`` what requests share of theirs; a running one lacks ``growing_bytes`` of a whole
     one on average; ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences
     are held by a rank. ``peak_bytes`` are temporary tensors before what was measured, of the step
@@ -298,7 +298,7 @@ class InferenceMemory:
     @property
     def draft_sequence_bytes(self) -> Number:
         """A sequence's cache of the draft model [B]."""
-        draft = _draft_plan(self.engine, self.serving, self.deployment.parallelism)
+        draft = draft_plan(self.engine, self.serving, self.deployment)
         return 0.0 if draft is None else layout_sequence_bytes(draft.cache, self.tokens)
 
     @property
@@ -385,7 +385,7 @@ def _on_stage(
         most = engine.activations(step_peak_bytes(plan.peak, storing), images)
         high = maximum(activations.high, most.high)
         activations = Interval(activations.value, activations.low, high)
-    drafting = _draft_plan(engine, serving, parallelism)
+    drafting = draft_plan(engine, serving, deployment)
     draft: Number = 0.0
     if drafting is not None:
         each = layout_sequence_bytes(drafting.cache, tokens)
@@ -476,20 +476,3 @@ def _on_stage(
         draft_model_bytes=draft,
         kept_bytes=kept,
     )
-
-
-def _draft_plan(
-    engine: EngineRuntime, serving: ServingSettings, parallelism: Parallelism
-) -> StagePlan | None:
-    """Weights and caches of a draft model on the rank that holds most of it."""
-    speculation = serving.speculation
-    if speculation is None or speculation.architecture is None or speculation.precision is None:
-        return None
-    plans = stage_plans(
-        speculation.architecture,
-        speculation.precision,
-        parallelism,
-        serving.kv_block_tokens,
-        engine.loading,
-    )
-    return max(plans, key=lambda one: one.weights.total_bytes)

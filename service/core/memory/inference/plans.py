@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.prediction import predictors
 from service.core.deployment import Deployment, Parallelism, Precision, ServingSettings
 from service.core.memory.inference.activations import StepPeak, step_peak
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
@@ -111,3 +112,30 @@ def stage_plans(
         )
         plans.append(StagePlan(weights, layout, peak))
     return tuple(plans)
+
+
+def draft_plan(
+    engine: EngineRuntime, serving: ServingSettings, deployment: Deployment
+) -> StagePlan | None:
+    """Weights and caches of what drafts, on the rank that holds most of it.
+
+    That is a draft model, or the layers that a checkpoint has for it.
+    """
+    speculation, parallelism = serving.speculation, deployment.parallelism
+    if speculation is None:
+        return None
+    drafting, precision = speculation.architecture, speculation.precision
+    if drafting is None:
+        drafting, precision = predictors(deployment.architecture), deployment.precision
+        # The last stage holds them all.
+        parallelism = replace(parallelism, pipeline=1)
+    if drafting is None or precision is None:
+        return None
+    plans = stage_plans(
+        drafting,
+        precision,
+        parallelism,
+        serving.kv_block_tokens,
+        engine.loading,
+    )
+    return max(plans, key=lambda one: one.weights.total_bytes)

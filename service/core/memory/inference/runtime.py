@@ -70,8 +70,9 @@ class EngineRuntime:
     ``pages_windows`` does so for layers with a window where others have none, and one that
     ``keeps_passed`` tokens for all layers with a window; one that ``groups_layers`` gives groups of
     as many layers pages of their own, for each of which it ``counts_groups`` where it prints how
-    many tokens have room, and one with ``narrow_states`` keeps states in 16 bit that
-    need no more. One that ``gathers_tokens`` has room at
+    many tokens have room; one that ``checks_longest`` starts only with room for the longest
+    sequence that it admits, and one with ``narrow_states`` keeps states in 16 bit that need no
+    more. One that ``gathers_tokens`` has room at
     its experts for full steps of all copies that share them; one that ``allocates_context`` takes
     the caches of the longest sequence at once, of ``default_context_tokens`` at least where
     settings do not say how long these are; others, where they do not, take room for
@@ -86,9 +87,10 @@ class EngineRuntime:
     started. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
     against it leaves, and not the share of all less what counts. Where the ``share_is_of_caches``,
     these get that share of all memory. Where its share is its own choice, it keeps free besides
-    ``kept_rank_bytes`` for each accelerator beyond the first, ``kept_wide_bytes`` for graphs of
-    many, ``kept_copy_bytes`` for each copy that shares experts, ``kept_draft_bytes`` where tokens
-    are drafted [B], and all but ``images_share_ratio`` of the share where images are read [-].
+    ``kept_rank_bytes`` and ``kept_rank_ratio`` of all memory for each accelerator beyond the first,
+    ``kept_wide_bytes`` for graphs of many, ``kept_copy_bytes`` for each copy that shares experts,
+    ``kept_draft_bytes`` where tokens are drafted, ``kept_draft_model_bytes`` where another model
+    does that [B], and all but ``images_share_ratio`` of the share where images are read [-].
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
@@ -124,9 +126,11 @@ class EngineRuntime:
     share_is_of_free: bool = False
     share_is_of_caches: bool = False
     kept_rank_bytes: float = 0.0
+    kept_rank_ratio: float = 0.0
     kept_wide_bytes: float = 0.0
     kept_copy_bytes: float = 0.0
     kept_draft_bytes: float = 0.0
+    kept_draft_model_bytes: float = 0.0
     images_share_ratio: float = 1.0
     most_step_tokens: float = inf
     cache_copies: float = 1.0
@@ -156,6 +160,7 @@ class EngineRuntime:
     keeps_passed: bool = False
     groups_layers: bool = False
     counts_groups: bool = False
+    checks_longest: bool = False
     narrow_states: bool = False
     gathers_tokens: bool = False
     keeps_peak: bool = False

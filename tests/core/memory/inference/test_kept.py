@@ -31,8 +31,14 @@ def test_one_accelerator_keeps_what_its_share_says_and_other_engines_nothing(sgl
     assert kept_bytes(sglang, deployed(LLAMA_3_8B), OWN) == 0.0
     eight = deployed(LLAMA_31_70B, Parallelism(tensor=8))
     assert kept_bytes(overheads.of("vllm@0.21"), eight, OWN) == 0.0
-    # Releases before kept as much whatever the layout.
-    assert kept_bytes(overheads.of("sglang@overlapped"), eight, OWN) == 0.0
+
+
+def test_the_share_of_older_releases_shrinks_with_accelerators(overheads):
+    """0.88 of one, 0.87 of two, 0.85 of four, 0.81 of eight and 0.79 of 16 accelerators."""
+    older = overheads.of("sglang@overlapped")
+    for tensor, share in ((1, 0.88), (2, 0.87), (4, 0.85), (8, 0.81), (16, 0.79)):
+        kept = kept_bytes(older, deployed(LLAMA_31_70B, Parallelism(tensor=tensor)), OWN)
+        assert kept == pytest.approx((0.88 - share) * 80e9)
 
 
 def test_more_accelerators_keep_more_each(sglang):
@@ -52,6 +58,8 @@ def test_copies_that_share_experts_keep_by_far_the_most(sglang):
 def test_drafts_have_graphs_of_their_own(sglang):
     drafting = replace(OWN, speculation=Speculation(3, 0.7))
     assert kept_bytes(sglang, deployed(LLAMA_3_8B), drafting) == 2048 * MIB
+    model = replace(drafting, speculation=Speculation(3, 0.7, LLAMA_3_8B))
+    assert kept_bytes(sglang, deployed(LLAMA_31_70B), model) == 3 * 2048 * MIB
 
 
 def test_images_take_a_part_of_the_share_the_larger_their_tower_is(sglang):
