@@ -18,7 +18,7 @@ from service.core.techniques.setup import TrainingSetup
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingSettingsRequest
 from service.estimation.training.untold import zero_stage_of
-from service.estimation.training.usual_layouts import DIVIDES_MODELS
+from service.estimation.training.usual_layouts import BINARY_MILLION, DIVIDES_MODELS
 
 #: Tokens of a micro-batch where the framework has no usual one: what sources of training in
 #: hardware_catalog/measurements take in the middle, 2026.
@@ -27,6 +27,8 @@ _USUAL_TOKENS = 16_384
 #: of 2,048, in the middle of the same sources.
 _PIPELINE_TOKENS = 4_096
 _GB = 1e9
+#: Shares of what every rank needs that a batch told in tokens has at least: less is not rounded.
+_FEWEST_OF_EACH = 0.5
 #: Tokens of a step that differ by less from those that are told are what was meant [-].
 _ROUND = 0.01
 #: Code of what is said of a micro-batch that nobody told.
@@ -36,6 +38,9 @@ ASSUMED = "micro_batch_assumed"
 #: training in hardware_catalog/measurements, 2026.
 _STEP_TOKENS = 4_194_304
 _FEWEST_A_STAGE, _MOST_A_STAGE = 4, 16
+#: Tokens of the largest steps that were published.
+#: Source: Kimi Team, Kimi K2, 2025, section 2.5, https://arxiv.org/abs/2507.20534.
+MOST_STEP_TOKENS = 2.0**26
 #: The ZeRO stage that gathers all weights for each micro-batch.
 GATHERS_WEIGHTS = 3
 
@@ -150,13 +155,22 @@ def tells_batch(asked: TrainingSettingsRequest, steps: float) -> bool:
     return asked.micro_batch_size is not None and not assumes_steps(asked, steps)
 
 
+def has_few_sequences(asked: TrainingSettingsRequest, ranks: int) -> bool:
+    """Whether a global batch that is told has no sequence for each of so many ranks."""
+    sequences: float | None = asked.global_batch_size
+    if sequences is None and asked.global_batch_tokens is not None:
+        sequences = asked.global_batch_tokens / asked.sequence_length / _FEWEST_OF_EACH
+    return sequences is not None and sequences < ranks
+
+
 def shared_batch(
     asked: TrainingSettingsRequest, parallelism: Parallelism, problems: Problems
 ) -> int | None:
     """Sequences of a step on each data-parallel rank; None where nobody tells the global batch.
 
     Notes, with the nearest batch that divides, what ranks and micro-batches do not divide. Of
-    tokens, which people tell in round numbers, it is that nearest batch itself.
+    tokens, which people tell in round numbers, it is that nearest batch itself, or the nearest to
+    millions as powers of two if that fills a pipeline.
     """
     if asked.global_batch_size is not None and asked.global_batch_tokens is not None:
         problems.add(
@@ -168,7 +182,17 @@ def shared_batch(
     each = told * parallelism.data
     if asked.global_batch_tokens is not None:
         sequences = asked.global_batch_tokens / asked.sequence_length
-        return max(round(sequences / each), 1) * told
+        if sequences < _FEWEST_OF_EACH * each:
+            problems.add(
+                "/training/global_batch_tokens",
+                f"{asked.global_batch_tokens:,.0f} tokens are {sequences:,.0f} sequences, too few "
+                f"for {_parts_of(asked, parallelism)}; divide the model among accelerators, or "
+                f"take {each * asked.sequence_length:,} tokens",
+            )
+            return None
+        near = [max(round(unit * sequences / each), 1) for unit in (1.0, BINARY_MILLION)]
+        filling = (number for number in near if number % parallelism.pipeline == 0)
+        return next(filling, near[0]) * told
     if asked.global_batch_size is None:
         return None
     below, rest = divmod(asked.global_batch_size, each)

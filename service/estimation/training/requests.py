@@ -227,7 +227,7 @@ class TrainingSettingsRequest(Request):
     what is null of the first two. If null, it follows from them."""
     global_batch_tokens: float | None = Field(None, ge=1.0, le=1e12)
     """The same in tokens, for sequences of sequence_length: the nearest number of sequences that
-    divides among the ranks is taken. Give this or global_batch_size."""
+    divides among the ranks, or fills a pipeline, is taken. Give this or global_batch_size."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
     """Tokens per sequence. If not given, 4,096, or as many as the model has positions for if that
     is fewer."""

@@ -10,10 +10,16 @@ from typing import TypeAlias, TypeVar
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import FALLBACK_ENGINE, Engine
 from service.core.explanation import EstimateWarning
+from service.core.layouts import has_fast_links
 from service.estimation.platforms import resolve_placed
 from service.estimation.rejection import Rejected
 from service.estimation.resolution import Problems
-from service.estimation.training.batches import GATHERS_WEIGHTS
+from service.estimation.training.batches import (
+    GATHERS_WEIGHTS,
+    MOST_STEP_TOKENS,
+    has_few_sequences,
+    tells_batch,
+)
 from service.estimation.training.fitting import (
     Fitted,
     fits,
@@ -31,9 +37,9 @@ from service.estimation.usual_engines import usual_framework
 
 #: Code of what is said of a framework that nobody named.
 FRAMEWORK_ASSUMED = "framework_assumed"
-#: What large models with experts are taken to be trained with: an assumption, as the recipes that
-#: are published for them (Megatron Bridge, NeMo, MLPerf Training) run on its core.
-_DIVIDES_EXPERTS = "megatron-lm"
+#: What models that have to be divided are taken to be trained with: an assumption, as the recipes
+#: that are published for them (Megatron Bridge, NeMo, MLPerf Training) run on its core.
+_DIVIDES_MODELS = "megatron-lm"
 _Found = TypeVar("_Found")
 _Fit: TypeAlias = Callable[
     [
@@ -64,34 +70,80 @@ def resolve_training(
     usual = _by_usual_framework(request, snapshot)
     if usual is not None:
         return usual
-    found = _made_to_fit(_named(request, FALLBACK_ENGINE), snapshot, problems)
-    return _with_experts_divided(found, request, snapshot) or found
+    try:
+        copies = _made_to_fit(_named(request, FALLBACK_ENGINE), snapshot, problems)
+    except Rejected:
+        short = has_few_sequences(request.training, request.accelerator_count or 1)
+        divided = _with_model_divided(request, snapshot, _FEW_SEQUENCES) if short else None
+        if divided is None:
+            raise
+        return divided
+    for reason, is_so in (
+        (_EXPERTS, _gathers_experts),
+        (_LARGE_STEPS, _has_large_steps),
+        (_LARGE_COPIES, _lacks_room),
+    ):
+        divided = _with_model_divided(request, snapshot, reason) if is_so(copies, request) else None
+        if divided is not None:
+            return divided
+    return copies
 
 
-def _with_experts_divided(
-    copies: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot
-) -> ResolvedTraining | None:
-    """A run of a model with experts in a framework that divides them, if copies are too large.
+#: Why a model is taken to be divided though nobody says by which framework.
+_EXPERTS = "copies of all experts do not fit on each accelerator and it divides them"
+_LARGE_COPIES = "copies of the model do not fit on each accelerator, however states are divided"
+_FEW_SEQUENCES = "a step has no sequence for a copy of the model on each accelerator"
+_LARGE_STEPS = (
+    "with a copy of the model on each accelerator a step would have more tokens than any that was "
+    "published"
+)
 
-    Copies of the whole model on each accelerator gather all experts for the few that a token
-    uses. None where they fit without that, or nothing else runs or fits.
-    """
+
+def _gathers_experts(copies: ResolvedTraining, _: TrainingRequest) -> bool:
+    """Whether copies of a whole model gather all experts for the few that a token uses."""
     settings = copies.setup.settings
     gathers = settings.zero_stage == GATHERS_WEIGHTS or not fits(copies)
-    routes = copies.setup.deployment.architecture.routes
-    if not (routes and gathers) or request.parallelism is not None or settings.method != "full":
+    return copies.setup.deployment.architecture.routes and gathers
+
+
+def _has_large_steps(copies: ResolvedTraining, request: TrainingRequest) -> bool:
+    """Whether copies on each accelerator make larger steps than people take, untold."""
+    setup = copies.setup
+    batch = setup.micro_batch
+    tokens = batch.sequences * batch.tokens * setup.settings.gradient_accumulation_steps
+    told = tells_batch(request.training, setup.settings.gradient_accumulation_steps)
+    return not told and float(tokens) * setup.deployment.parallelism.data > MOST_STEP_TOKENS
+
+
+def _lacks_room(copies: ResolvedTraining, request: TrainingRequest) -> bool:
+    """Whether copies fit in no way, on accelerators whose links are made for dividing models.
+
+    Who tells what is divided or recomputed has copies.
+    """
+    asked = request.training
+    untold = asked.zero_stage is None and asked.activation_checkpointing is None
+    return untold and not fits(copies) and has_fast_links(copies.setup.deployment.accelerator)
+
+
+def _with_model_divided(
+    request: TrainingRequest, snapshot: CatalogSnapshot, reason: str
+) -> ResolvedTraining | None:
+    """A run in a framework that divides models, for a reason in words.
+
+    None if the layout is told, adapters are trained, or nothing else runs or fits.
+    """
+    if request.parallelism is not None or request.training.method != "full":
         return None
     try:
-        found = _made_to_fit(_named(request, _DIVIDES_EXPERTS), snapshot, Problems())
+        found = _made_to_fit(_named(request, _DIVIDES_MODELS), snapshot, Problems())
     except Rejected:
         return None
     if not fits(found):
         return None
-    name = snapshot.engines[_DIVIDES_EXPERTS].value.name
+    name = snapshot.engines[_DIVIDES_MODELS].value.name
     assumed = EstimateWarning(
         FRAMEWORK_ASSUMED,
-        f"the request names no framework: {name} is estimated, as copies of all experts do not fit "
-        "on each accelerator and it divides them",
+        f"the request names no framework: {name} is estimated, as {reason}",
         about="training.framework",
     )
     return replace(found, warnings=(assumed, *found.warnings))
@@ -199,9 +251,10 @@ def _in_fewer_copies(
     It divides the model, in the fastest layout that fits; None if there is none such.
     """
     asked = request.training
-    if request.parallelism is not None or asked.global_batch_size is None:
+    told = asked.global_batch_size is not None or asked.global_batch_tokens is not None
+    if request.parallelism is not None or not told:
         return None
-    alone = asked.model_copy(update={"global_batch_size": None})
+    alone = asked.model_copy(update={"global_batch_size": None, "global_batch_tokens": None})
     try:
         whole = as_told(request.model_copy(update={"training": alone}), snapshot, Problems())
     except Rejected:

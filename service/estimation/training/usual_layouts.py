@@ -22,6 +22,11 @@ DIVIDES_MODELS: Final = "megatron-like"
 #: layer, however far fast links reach: those of the runs in hardware_catalog/measurements, 2026, of
 #: which only Trainium's, in cores, have matrices on more.
 _TENSORS, _MOST_EXPERT_RANKS = (1, 2, 4, 8), 64
+#: Ranks that share a sequence of so many tokens or more, each of which has a piece of usual length:
+#: a choice of this service.
+_CONTEXTS, _LONG_TOKENS, _FEWEST_TOKENS = (1, 2, 4, 8, 16), 32_768, 8_192
+#: What people who count in powers of two mean by a million, over a million [-].
+BINARY_MILLION: Final = 2.0**20 / 1e6
 
 
 def usual_layouts(
@@ -30,7 +35,8 @@ def usual_layouts(
     """Layouts of the same accelerators that divide the model, the least divided first.
 
     Tensors are divided among accelerators that fast links join, layers where a step may have
-    micro-batches for all stages of a pipeline, and experts within fast links or somewhat beyond.
+    micro-batches for all stages of a pipeline, experts within fast links or somewhat beyond, and
+    long sequences.
     None for frameworks with which people divide states alone, with copies of the whole model.
 
     Parameters
@@ -64,14 +70,22 @@ def usual_layouts(
         reverse=True,
     )
     every = sorted(product(tensors, stages), key=_least_divided)
-    for (tensor, pipeline), expert in product(every, experts):
-        used = {"tensor": tensor, "pipeline": pipeline, "expert": expert}
+    contexts = _contexts(float(setup.micro_batch.tokens))
+    for (tensor, pipeline), context, expert in product(every, contexts, experts):
+        used = {"tensor": tensor, "pipeline": pipeline, "context": context, "expert": expert}
         divided = {name for name, degree in used.items() if degree > 1}
-        whole = count % (tensor * pipeline) == 0 and (count // pipeline) % expert == 0
+        each = tensor * pipeline * context
+        whole = count % each == 0 and (count // (pipeline * context)) % expert == 0
         if not whole or not divided or (degrees and not divided <= degrees):
             continue
-        if pipeline <= _most_stages(setup, asked, count // (tensor * pipeline)):
-            yield ParallelismRequest(**used, data=count // (tensor * pipeline))
+        if pipeline <= _most_stages(setup, asked, count // each):
+            yield ParallelismRequest(**used, data=count // each)
+
+
+def _contexts(tokens: float) -> list[int]:
+    """Ranks that people share a sequence of so many tokens among: one, and more of long ones."""
+    most = tokens / _FEWEST_TOKENS if tokens >= _LONG_TOKENS else 1
+    return [n for n in _CONTEXTS if n <= most and tokens % n == 0]
 
 
 def _least_divided(degrees: tuple[int, int]) -> tuple[int, int]:
@@ -90,7 +104,9 @@ def _most_stages(setup: TrainingSetup, asked: TrainingSettingsRequest, ranks: in
     tokens = asked.global_batch_tokens
     if asked.global_batch_size is None and tokens is None:
         return 1 if asked.optimizer_in_backward else inf
-    sequences = asked.global_batch_size or (tokens or 0.0) / float(setup.micro_batch.tokens)
+    # Of tokens a round number is told, and millions often mean powers of two.
+    most_tokens = BINARY_MILLION * (tokens or 0.0)
+    sequences = asked.global_batch_size or most_tokens / float(setup.micro_batch.tokens)
     return max(sequences / ranks / (asked.micro_batch_size or 1), 1.0)
 
 

@@ -8,7 +8,7 @@ from service.core.architecture.sharding import divisors
 from service.estimation.post_training.estimate import post_training_answer
 from service.estimation.post_training.requests import EXAMPLE_GRPO, PostTrainingRequest
 from service.estimation.rejection import Rejected
-from service.estimation.training.batches import ASSUMED, reduced
+from service.estimation.training.batches import ASSUMED, MOST_STEP_TOKENS, reduced
 from service.estimation.training.choices import training_memory_choices
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
@@ -266,6 +266,33 @@ def test_a_batch_in_tokens_is_the_nearest_that_divides(estimated):
     exact = estimated(SMALL, 64, global_batch_tokens=1024 * 4096, sequence_length=4096)
     assert exact["latency"]["global_batch_sequences"] == 1024
     assert "global_batch_rounded" not in {one["code"] for one in exact["warnings"]}
+
+
+def test_millions_of_tokens_may_be_powers_of_two_where_these_fill_a_pipeline(estimated):
+    # 16 million tokens of 8,192 are 1,953 sequences; 16 of each of 128 ranks are 2,048.
+    layout = {"tensor": 8, "pipeline": 16, "data": 128}
+    body = {"global_batch_tokens": 16e6, "sequence_length": 8192, "framework": "megatron-lm"}
+    found = estimated(LARGE, 16_384, layout, **body)
+    assert found["latency"]["global_batch_sequences"] == 2048
+    assert _of_a_step(found) == (1, 16)
+
+
+def test_a_model_is_divided_where_a_step_has_no_sequence_for_each_accelerator(estimated):
+    for batch in ({"global_batch_size": 512}, {"global_batch_tokens": 2e6}):
+        found = estimated(LARGE, 1024, **batch)
+        layout = found["deployment"]["parallelism"]
+        assert layout["tensor"] * layout["pipeline"] * layout["context"] > 1
+        assert "framework_assumed" in {one["code"] for one in found["warnings"]}
+        with pytest.raises(Rejected):
+            estimated(LARGE, 1024, framework="transformers", **batch)
+
+
+def test_no_step_has_more_tokens_than_any_that_was_published_where_none_is_told(estimated):
+    """FSDP over 16,384 accelerators would take 134 million tokens; Kimi K2 took 67."""
+    largest = LARGE | {"model": "meta-llama/Llama-3.1-405B"}
+    found = estimated(largest, 16_384, sequence_length=8192)
+    assert found["latency"]["global_batch_tokens"] <= MOST_STEP_TOKENS
+    assert "framework_assumed" in {one["code"] for one in found["warnings"]}
 
 
 def test_another_micro_batch_of_the_same_global_batch_changes_no_pipeline(estimated):

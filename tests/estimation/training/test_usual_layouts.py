@@ -161,3 +161,20 @@ def test_experts_are_divided_where_that_is_faster_though_copies_fit(ask):
     assert degrees(found)["expert"] == 8
     rates = [one["latency"]["tokens_per_s"]["value"] for one in (found, copies)]
     assert rates[0] > rates[1]
+
+
+def test_long_sequences_are_shared_among_ranks(ask):
+    """No accelerator holds the activations of 131,072 tokens without recomputing all layers."""
+    found = ask(LARGE, 512, framework="megatron-lm", sequence_length=131_072)
+    assert found["memory"]["fits"]
+    assert degrees(found)["context"] > 1
+    assert 131_072 % degrees(found)["context"] == 0
+    assert "context" not in degrees(ask(LARGE, 512, framework="megatron-lm", sequence_length=8192))
+
+
+def test_what_copies_leave_no_room_for_is_divided_without_a_framework(ask):
+    bare = ask(LARGE, 64, sequence_length=131_072)
+    assert bare["memory"]["fits"]
+    assert "framework_assumed" in codes(bare)
+    # Who tells what ranks divide has copies of the model.
+    assert "framework_assumed" not in codes(ask(LARGE, 64, sequence_length=131_072, zero_stage=3))

@@ -49,6 +49,7 @@ from service.estimation.recommendations.training.requests import (
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.software import resolve_framework
+from service.estimation.training.batches import MOST_STEP_TOKENS
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.called import Method
 from service.estimation.training.formats import TRAINABLE, usual_weights
@@ -66,9 +67,6 @@ _STEP_TOKENS, _STEP_EXPONENT = 0.292, 0.3271
 #: Operations of a parameter that is used for a token, forward and backward.
 #: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361.
 _OPERATIONS = 6.0
-#: Larger steps have not been published.
-#: Source: Kimi Team, Kimi K2, 2025, section 2.5, https://arxiv.org/abs/2507.20534.
-_MOST_STEP_TOKENS = 2.0**26
 #: Fewest steps of a run, likewise: a choice of this service, so that short runs have steps at all.
 _FEWEST_STEPS = 1000.0
 
@@ -282,7 +280,7 @@ def usual_batch(run: RunRequest, architecture: ModelArchitecture) -> int:
     """Sequences of a step, where the caller names none: a power of two [-]."""
     operations = _OPERATIONS * architecture.active_parameters * run.tokens
     learning_most = _STEP_TOKENS * operations**_STEP_EXPONENT
-    tokens = min(learning_most, _MOST_STEP_TOKENS, run.tokens / _FEWEST_STEPS)
+    tokens = min(learning_most, MOST_STEP_TOKENS, run.tokens / _FEWEST_STEPS)
     return int(2 ** max(0, floor(log2(max(tokens / run.sequence_length, 1.0)))))
 
 
