@@ -336,6 +336,8 @@ TRAINING: Changes = {
     "training.expert_dispatch": (EXPERTS, "per-machine"),
     "training.expert_machines": (EXPERTS | {"training.expert_dispatch": "per-machine"}, 1),
     "training.expert_overlap_ratio": (EXPERTS, 1.0),
+    "training.expert_capacity_factor": (EXPERTS, 0.5),
+    "training.expert_padding": (EXPERTS | {"training.expert_capacity_factor": 1.5}, True),
     "training.pipeline_schedule": (PIPELINE, "gpipe"),
     "training.virtual_stages": (PIPELINE | {"training.pipeline_schedule": "interleaved"}, 2),
     "training.framework_version": ({"training.framework": "megatron-lm"}, "0.8"),

@@ -26,6 +26,7 @@ _UNSAID: Mapping[str, Any] = MappingProxyType(
     | {"activation_checkpointing": "none", "zero_stage": 0, "optimizer": "adamw"}
     | {"fp8_recipe": None, "prediction_layers": 0, "pipeline_layout": None}
     | {"shard_groups": 1, "shard_degree": None}
+    | {"expert_capacity_factor": None, "expert_padding": False}
 )
 #: Kinds of parallelism that not every framework has.
 _DEGREES = ("tensor", "pipeline", "context", "expert")
@@ -45,6 +46,7 @@ _NAMED: Mapping[str, str] = MappingProxyType(
         "zero_stage": "the ZeRO stage",
         "shard_groups": "copies of what data-parallel ranks divide",
         "optimizer": "the optimizer",
+        "expert_capacity_factor": "the capacity of experts",
         "fp8_recipe": "the scaling of 8-bit operands",
         "prediction_layers": "layers of multi-token prediction",
         "pipeline_layout": "layers of each pipeline stage",
@@ -193,6 +195,8 @@ def _settings(
         "replicate": groups if fully_sharded else data,
         "shard_groups": groups,
         "shard_degree": degree if groups > 1 else None,
+        "expert_capacity_factor": training.get("expert_capacity_factor"),
+        "expert_padding": bool(training.get("expert_padding")),
         "micro_batch_size": micro,
         # A pipeline takes the micro-batches of a step together.
         "rank_batch_size": micro * (accumulated if pipeline > 1 else 1),

@@ -46,11 +46,23 @@ def check_settings(
             "expert_dispatch all-to-all sends a copy to each expert, wherever it is; use "
             "per-machine",
         )
+    check_routes(asked.expert_capacity_factor, architecture, problems)
     for name in ("checkpoint_every", "recomputed_layers"):
         if (getattr(asked, name) or 0) > architecture.layer_count:
             problems.add(
                 f"/training/{name}", f"the model has only {architecture.layer_count} layers"
             )
+
+
+def check_routes(
+    capacity_factor: float | None, architecture: ModelArchitecture, problems: Problems
+) -> None:
+    """Note a capacity of experts that the model does not have."""
+    if capacity_factor is not None and not architecture.routes:
+        problems.add(
+            "/training/expert_capacity_factor",
+            "the model routes no tokens to experts; leave it out",
+        )
 
 
 def matrix_names(architecture: ModelArchitecture) -> frozenset[str]:

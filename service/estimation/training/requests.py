@@ -297,6 +297,14 @@ class TrainingSettingsRequest(Request):
     """Share of the messages to and from experts that is hidden behind computation. If null, 1 with
     pipeline_schedule dualpipe, otherwise as measured for the framework's other messages within a
     copy of the model."""
+    expert_capacity_factor: float | None = Field(None, gt=0.0, le=64.0, examples=[1.25])
+    """Tokens that an expert takes at most, over its even share: others are dropped (capacity factor
+    of Switch Transformers; Megatron's moe_expert_capacity_factor, DeepSpeed's and MaxText's
+    capacity_factor). If null, every token goes to the experts that it chose."""
+    expert_padding: bool | None = None
+    """Whether experts are filled up to their capacity, so that each takes as much (Megatron's
+    moe_pad_expert_input_to_capacity). If null, as in the framework: true for DeepSpeed and MaxText,
+    false for Megatron-LM and frameworks like it."""
     pipeline_schedule: Schedule | None = None
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble

@@ -111,11 +111,19 @@ def filled_in(
             "offload": asked.offload.model_copy(update=offload),
             "gradient_dtype": asked.gradient_dtype
             or _gradient_dtype(asked, recipes, weights, adapter_dtype),
+            "expert_padding": _padding(asked, recipes),
             "prediction_layers": (
                 trained if asked.prediction_layers is None else asked.prediction_layers
             ),
         }
     )
+
+
+def _padding(asked: TrainingSettingsRequest, recipes: Recipes) -> bool | None:
+    """Whether experts are filled up to their capacity, of those that have one."""
+    if asked.expert_capacity_factor is None or asked.expert_padding is not None:
+        return asked.expert_padding
+    return recipes.expert_capacity == "padded"
 
 
 def _gradient_dtype(

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from service.core.architecture.capacity import at_capacity
 from service.core.architecture.model import (
     Attention,
     DenseFeedForward,
@@ -115,7 +116,7 @@ def layer_savings(
     """
     return tuple(
         _group_savings(group, architecture, parallelism, settings, making, element_bytes)
-        for group in architecture.groups
+        for group in at_capacity(architecture, settings.taken_copies_ratio).groups
     )
 
 
@@ -208,7 +209,7 @@ def _input_elements(group: LayerGroup, hidden: float, parallelism: Parallelism) 
     for part in (group.mixer, group.feed_forward):
         if part is None:
             continue
-        chosen = part.experts_per_token if isinstance(part, MixtureOfExperts) else 1
+        chosen = part.copies_per_token if isinstance(part, MixtureOfExperts) else 1
         elements += 0.0 if elements and _is_parallel(group, hidden) else hidden
         for tensor in _writing(part.tensors):
             rows = rank_shape(tensor, parallelism, heads)[1]
@@ -241,7 +242,7 @@ def _adapter_bytes(
                 adapted.add(matrix)
             uses = 1.0
             if isinstance(part, MixtureOfExperts) and tensor.tensor_class is TensorClass.EXPERT:
-                uses = part.experts_per_token / parallelism.tensor
+                uses = part.copies_per_token / parallelism.tensor
             kept += uses * kept_beside(tensor, settings, rows, columns, width)
     return kept
 
@@ -306,7 +307,7 @@ def _made_of_others(
         case DenseFeedForward() as dense if _needs_product(dense.tensors, settings, making):
             made += input_width * dense.intermediate_size / parallelism.tensor
         case MixtureOfExperts() as routed if _needs_product(routed.tensors, settings, making):
-            inner = routed.experts_per_token * routed.expert_intermediate_size
+            inner = routed.copies_per_token * routed.expert_intermediate_size
             made += input_width * (inner + routed.shared_intermediate_size) / parallelism.tensor
         case _:
             pass
@@ -364,7 +365,7 @@ def _feed_forward_bytes(
         products = (2.0 if part.gated else 1.0) * part.intermediate_size / ranks
     else:
         # Routed tokens are copied once for each of their experts, in and out; ranks share them.
-        chosen = part.experts_per_token / ranks
+        chosen = part.copies_per_token / ranks
         kept += chosen * (input_width + (0.0 if making.weighs_activations else width)) * hidden
         kept += inner * (chosen * part.expert_intermediate_size)
         kept += inner * part.shared_intermediate_size / ranks

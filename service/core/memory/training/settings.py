@@ -220,6 +220,9 @@ class TrainingSettings:
     limit). ``expert_overlap_ratio`` of that hides behind computation, as much as of other messages
     within a model copy if None.
 
+    Experts take ``expert_capacity_factor`` of their even share of tokens at most (None: all that
+    chose them), and are filled up to it where the framework ``pads_experts``.
+
     ``fp8_recipe`` is how operands of 8 bits are scaled; where nobody says, as
     ``usual_fp8_recipe`` of the framework, which None does not know.
 
@@ -271,6 +274,8 @@ class TrainingSettings:
     expert_dispatch: ExpertDispatch = "all-to-all"
     expert_machines: int | None = None
     expert_overlap_ratio: float | None = None
+    expert_capacity_factor: float | None = None
+    pads_experts: bool = False
     packed_document_tokens: float | None = None
     pipeline_schedule: Schedule = "1f1b"
     virtual_stages: int = 1
@@ -346,6 +351,15 @@ class TrainingSettings:
         """
         degree = self.data_parallel_shard_degree
         return 1 if degree is None or not self.zero_stage else max(data_ranks // degree, 1)
+
+    @property
+    def taken_copies_ratio(self) -> float:
+        """What experts take of the tokens that chose them, with what fills them up [-].
+
+        Without filling, experts that are chosen alike drop what is beyond their capacity.
+        """
+        factor = 1.0 if self.expert_capacity_factor is None else self.expert_capacity_factor
+        return factor if self.pads_experts else min(factor, 1.0)
 
     def freezes_few_bits(self, weights: NumberFormat) -> bool:
         """Whether adapters are trained beside frozen weights of fewer than 16 bits."""

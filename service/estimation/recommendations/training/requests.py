@@ -94,6 +94,14 @@ class RunRequest(Request):
     expert_overlap_ratio: float | None = Field(None, ge=0.0, le=1.0)
     """Share of messages to and from experts that hides behind computation, 1 with DualPipe; if
     null, as measured of the framework's other messages within a model copy."""
+    expert_capacity_factor: float | None = Field(None, gt=0.0, le=64.0, examples=[1.25])
+    """Tokens that an expert takes at most, over its even share: others are dropped (capacity factor
+    of Switch Transformers; Megatron's moe_expert_capacity_factor, DeepSpeed's and MaxText's
+    capacity_factor). If null, every token goes to the experts that it chose."""
+    expert_padding: bool | None = None
+    """Whether experts are filled up to their capacity, so that each takes as much (Megatron's
+    moe_pad_expert_input_to_capacity). If null, as in the framework: true for DeepSpeed and MaxText,
+    false for Megatron-LM and frameworks like it."""
     pipeline_schedule: Schedule | None = None
     """Order of micro-batches in pipelines: gpipe, 1f1b, interleaved, or zero-bubble, which DualPipe
     comes close to. If null, 1f1b is tried, and interleaved where the framework interleaves."""
@@ -247,6 +255,8 @@ def settings_of(run: RunRequest) -> TrainingSettingsRequest:
         expert_dispatch=run.expert_dispatch,
         expert_machines=run.expert_machines,
         expert_overlap_ratio=run.expert_overlap_ratio,
+        expert_capacity_factor=run.expert_capacity_factor,
+        expert_padding=run.expert_padding,
         data_parallel_shard_degree=run.data_parallel_shard_degree,
         failures=run.failures,
     )
