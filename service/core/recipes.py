@@ -68,7 +68,9 @@ class Recipes:
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for, all ranks
     divide states where it has no ``shard_groups``, and what they send hides behind nothing where it
     does not set ZeRO to overlap (``overlaps_zero``), experts with a limit are filled or drop tokens
-    as ``expert_capacity`` says (None: it sets no limit), ``fp8_recipes`` the ways in which it
+    as ``expert_capacity`` says (None: it sets no limit), groups of ranks may hold second copies of
+    divided weights where it has ``secondary_shards``, weights and gradients travel in formats of
+    fewer bits that it ``gathers_in`` and ``scatters_in``, ``fp8_recipes`` the ways in which it
     scales operands of 8 bits, of which the first that hardware has is usual, ``bases`` formats of
     frozen weights of fewer bits, of which ``usual_base`` is taken unless told otherwise (None: that
     of bitsandbytes), ``products`` formats of 8 or fewer bits that it multiplies in (None: any), and
@@ -121,6 +123,9 @@ class Recipes:
     divides_models: bool = False
     overlaps_zero: bool = True
     expert_capacity: ExpertCapacity | None = None
+    secondary_shards: bool = False
+    gathers_in: frozenset[str] = frozenset()
+    scatters_in: frozenset[str] = frozenset()
 
     def untold(
         self,

@@ -402,7 +402,6 @@ def check_trains(
             f"{framework.name} divides states among all data-parallel ranks; leave it out, or use "
             "another framework",
         )
-    check_capacity(settings.expert_capacity_factor, framework, problems)
     stages = recipes.zero_stages
     if stages and settings.zero_stage not in stages:
         problems.add(
@@ -417,16 +416,6 @@ def check_trains(
             "/training/zero_stage",
             f"beside a pipeline {framework.name} has at most zero_stage {most}; use that, or "
             "pipeline 1",
-        )
-
-
-def check_capacity(factor: float | None, framework: Engine, problems: Problems) -> None:
-    """Note a capacity of experts that a framework cannot limit."""
-    if factor is not None and framework.recipes.expert_capacity is None:
-        problems.add(
-            "/training/expert_capacity_factor",
-            f"{framework.name} sends every token to the experts that it chose; leave it out, or "
-            "use another framework, such as megatron-lm, deepspeed or maxtext",
         )
 
 

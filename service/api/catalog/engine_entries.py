@@ -289,6 +289,12 @@ class EngineRecipes(Stated):
     overlaps_zero: NotRequired[bool]
     """Whether what ranks send hides behind computation where they divide states; true if left out,
     as DeepSpeed's overlap_comm."""
+    secondary_shards: NotRequired[bool]
+    """Whether groups of ranks can hold a second copy of divided weights."""
+    gathers_in: NotRequired[list[Literal["fp8", "int8"]]]
+    """Values of weight_gather_dtype that it has: others are refused."""
+    scatters_in: NotRequired[list[Literal["int4"]]]
+    """Values of gradient_scatter_dtype that it has: others are refused."""
     expert_capacity: NotRequired[ExpertCapacity]
     """What it does with experts that have a capacity: fills them up to it, or drops what is beyond;
     if left out, expert_capacity_factor is refused."""

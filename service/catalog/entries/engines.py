@@ -271,6 +271,9 @@ def _recipes(trains: Document) -> Recipes:
         divides_models=trains.get("divides_models") is True,
         overlaps_zero=trains.get("overlaps_zero", True) is True,
         expert_capacity=_one_of(ExpertCapacity, trains.get("expert_capacity")),
+        secondary_shards=trains.get("secondary_shards") is True,
+        gathers_in=frozenset(trains.get("gathers_in", ())),
+        scatters_in=frozenset(trains.get("scatters_in", ())),
     )
 
 

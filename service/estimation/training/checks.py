@@ -10,6 +10,7 @@ from service.core.architecture.prediction import can_predict
 from service.core.architecture.sharding import divisors
 from service.core.deployment import Parallelism
 from service.core.elementwise import Number
+from service.core.engines import Engine
 from service.core.memory.training.adapters import is_adapted
 from service.core.memory.training.settings import ALL_LINEAR, Offload, TrainingSettings
 from service.core.performance.training.pipeline import most_virtual_stages
@@ -62,6 +63,16 @@ def check_routes(
         problems.add(
             "/training/expert_capacity_factor",
             "the model routes no tokens to experts; leave it out",
+        )
+
+
+def check_capacity(factor: float | None, framework: Engine, problems: Problems) -> None:
+    """Note a capacity of experts that a framework cannot limit."""
+    if factor is not None and framework.recipes.expert_capacity is None:
+        problems.add(
+            "/training/expert_capacity_factor",
+            f"{framework.name} sends every token to the experts that it chose; leave it out, or "
+            "use another framework, such as megatron-lm, deepspeed or maxtext",
         )
 
 

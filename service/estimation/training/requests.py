@@ -332,6 +332,21 @@ class TrainingSettingsRequest(Request):
     num_distributed_optimizer_instances; machine means as many as a machine has (HYBRID_SHARD of
     FSDP). It must divide the data-parallel ranks; ranks of context parallelism come on top. If
     null, all ranks are one group, but machine with FMS FSDP and LitGPT where that fits."""
+    secondary_shard_degree: (
+        Annotated[int, Field(ge=1, le=1_000_000)] | Literal["machine"] | None
+    ) = Field(None, examples=[8])
+    """With zero_stage 3, number of data-parallel ranks that hold a second copy of the weights in 16
+    bit together, of which backward passes gather (ZeRO++, DeepSpeed's zero_hpz_partition_size);
+    machine means as many as a machine has. It must divide the data-parallel ranks. If null, there
+    is no second copy."""
+    weight_gather_dtype: Literal["fp8", "int8"] | None = None
+    """Format in which weights that data-parallel ranks divide travel to those that compute with
+    them: int8 (ZeRO++, DeepSpeed's zero_quantized_weights) or fp8 (torchtitan's
+    enable_fsdp_float8_all_gather, Megatron's fp8_param_gather). If null, that of the weights, with
+    at most 16 bits."""
+    gradient_scatter_dtype: Literal["int4"] | None = None
+    """Format in which gradients travel to the ranks that keep them: int4 (ZeRO++, DeepSpeed's
+    zero_quantized_gradients). If null, gradient_dtype."""
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
     """With zero_stage 3, tensors of up to this many elements are kept whole on every rank. This is
     DeepSpeed's stage3_param_persistence_threshold (100,000 by default there)."""

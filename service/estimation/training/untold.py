@@ -42,6 +42,10 @@ _HALF_BITS = 16.0
 _ALWAYS_WIDE = "paged-adamw"
 #: Size of an element of optimizer states and gradients by their formats [B].
 STATE_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
+#: Size of an element on its way by formats, with scales of blocks of ZeRO++ [B].
+#: Source: deepspeedai/DeepSpeed deepspeed/runtime/zero/partition_parameters.py (CUDAQuantizer: a
+#: scale in 32 bit for a group, of 2,048 elements) and runtime/comm/coalesced_collectives.py, 2025.
+SENT_BYTES = {"fp8": 1.0, "int8": 1.0 + 4.0 / 2048.0, "int4": 0.5 + 4.0 / 2048.0}
 #: Formats by the names that their sizes have in the core.
 _CORE_NAMES = {
     "optimizer_state_dtype": "optimizer_state_bytes",

@@ -72,6 +72,8 @@ def _idle(settings: TrainingSettings) -> Mapping[str, tuple[str, ...]]:
     if not settings.zero_stage:
         idle["with zero_stage 0 each data-parallel rank holds all states"] = (
             "data_parallel_shard_degree",
+            "weight_gather_dtype",
+            "gradient_scatter_dtype",
         )
     if settings.activation_checkpointing != "full":
         idle["only full activation_checkpointing recomputes blocks of layers"] = (

@@ -48,13 +48,14 @@ from service.estimation.recommendations.training.requests import (
 )
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import Problems, resolve_precision
-from service.estimation.software import check_capacity, resolve_framework
+from service.estimation.software import resolve_framework
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.called import Method
-from service.estimation.training.checks import check_routes
+from service.estimation.training.checks import check_capacity, check_routes
 from service.estimation.training.formats import TRAINABLE, usual_weights
 from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.setup import training_settings
+from service.estimation.training.shard_groups import check_messages
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
 from service.estimation.training.untold import filled_in, left_open
@@ -165,6 +166,7 @@ def resolve_training_search(
     _check_methods(request, recipes, problems)
     _check_optimizers(request, recipes, problems)
     check_capacity(run.expert_capacity_factor, framework, problems)
+    check_messages(settings_of(run), framework, problems)
     for model in models:
         check_routes(run.expert_capacity_factor, model.value, problems)
     tier = _tier(run, snapshot, problems)
