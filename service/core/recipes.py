@@ -37,6 +37,8 @@ BLOCKS_OF_32 = "mxfp8"
 
 #: Ways to recompute less than all there is: ``layers`` are some layers of each stage, whole.
 Recomputation: TypeAlias = Literal["selective-modules", "selective-operators", "layers"]
+#: What frameworks do with experts that have a capacity: fill them up to it, or drop what is beyond.
+ExpertCapacity: TypeAlias = Literal["padded", "dropped"]
 #: How many micro-batches make a round of an interleaved schedule.
 InterleavedRounds: TypeAlias = Literal["whole", "equal"]
 
@@ -69,31 +71,33 @@ class Recipes:
     Anything where there are none. Beside a pipeline it divides states up to
     ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for, all ranks
     divide states where it has no ``shard_groups``, and what they send hides behind nothing where it
-    does not set ZeRO to overlap (``overlaps_zero``), ``fp8_recipes`` the ways in which it scales
-    operands of 8 bits, of which the first that hardware has is usual,
-    ``bases`` formats of frozen weights of fewer bits, of which ``usual_base`` is taken unless told
-    otherwise (None: that of bitsandbytes), ``products`` formats of 8 or fewer bits that
-    it multiplies in (None: any), and ``offload_places`` where it keeps what the accelerator does
-    not (None: anywhere). ``adapter_degrees`` are the kinds of parallelism by
-    which people train adapters with it, which searches try; ``degrees`` where it says none. Where
-    it recomputes blocks, it ``recomputes_last_product`` of each, whose result no gradient needs, or
-    stops before. Where a run does not fit, people have it recompute by the ways it
-    ``recomputes_in_part``, from the least, before whole layers. With ``fp8_attention`` it trains
-    attention in 8 bit. Layers of multi-token prediction that a model has are trained where it
-    ``predicts`` unless told otherwise; None: where asked. With those that ``divide_models`` people
-    divide what does not fit by tensors and layers, too, as with all of Megatron's class. Gradients
-    have the format ``gradient_dtype`` unless told otherwise, and ``unless_told`` holds other
-    settings that it, or who uses it, sets otherwise than most do, of ``UNTOLD``,
-    ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES``
-    by name, and ``unless_told_where`` those of ``UNTOLD``, ``UNTOLD_OF_LAYOUTS`` and
-    ``UNTOLD_OF_BATCHES`` that it sets so under conditions. Sums of gradients have a format of their
-    own with weights in bf16 only: those in fp16 are scaled and summed as they are. ``also_usual``
-    is what of ``UNTOLD`` and ``ALSO_OPEN`` people make otherwise, where those that name the same
-    settings exclude each other, and of ``also_products`` people commonly run products in the first
-    that hardware multiplies where a request may leave that open. Models divided by tensors or
-    layers are ``divided_by`` another framework that is built on it. Its interleaved schedule takes
-    micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are stages, or "equal"
-    ones (None: any).
+    does not set ZeRO to overlap (``overlaps_zero``), experts with a limit are filled or drop tokens
+    as ``expert_capacity`` says (None: it sets no limit), groups of ranks may hold second copies of
+    divided weights where it has ``secondary_shards``, weights and gradients travel in formats of
+    fewer bits that it ``gathers_in`` and ``scatters_in``, ``fp8_recipes`` the ways in which it
+    scales operands of 8 bits, of which the first that hardware has is usual, ``bases`` formats of
+    frozen weights of fewer bits, of which ``usual_base`` is taken unless told otherwise (None: that
+    of bitsandbytes), ``products`` formats of 8 or fewer bits that it multiplies in (None: any), and
+    ``offload_places`` where it keeps what the accelerator does not (None: anywhere).
+    ``adapter_degrees`` are the kinds of parallelism by which people train adapters with it, which
+    searches try; ``degrees`` where it says none. Where it recomputes blocks, it
+    ``recomputes_last_product`` of each, whose result no gradient needs, or stops before. Where a
+    run does not fit, people have it recompute by the ways it ``recomputes_in_part``, from the
+    least, before whole layers. With ``fp8_attention`` it trains attention in 8 bit. Layers of
+    multi-token prediction that a model has are trained where it ``predicts`` unless told otherwise;
+    None: where asked. With those that ``divide_models`` people divide what does not fit by tensors
+    and layers, too, as with all of Megatron's class. Gradients have the format ``gradient_dtype``
+    unless told otherwise, and ``unless_told`` holds other settings that it, or who uses it, sets
+    otherwise than most do, of ``UNTOLD``, ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``,
+    ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES`` by name, and ``unless_told_where`` those of
+    ``UNTOLD``, ``UNTOLD_OF_LAYOUTS`` and ``UNTOLD_OF_BATCHES`` that it sets so under conditions. Sums of gradients have a
+    format of their own with weights in bf16 only: those in fp16 are scaled and summed as they are.
+    ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN`` people make otherwise, where those that
+    name the same settings exclude each other, and of ``also_products`` people commonly run products
+    in the first that hardware multiplies where a request may leave that open. Models divided by
+    tensors or layers are ``divided_by`` another framework that is built on it. Its interleaved
+    schedule takes micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are
+    stages, or "equal" ones (None: any).
     """
 
     methods: frozenset[str] = frozenset()
@@ -122,6 +126,10 @@ class Recipes:
     shard_groups: bool = True
     divides_models: bool = False
     overlaps_zero: bool = True
+    expert_capacity: ExpertCapacity | None = None
+    secondary_shards: bool = False
+    gathers_in: frozenset[str] = frozenset()
+    scatters_in: frozenset[str] = frozenset()
 
     def untold(
         self,

@@ -250,6 +250,20 @@ OF_TRAINING: Changes = {
     "training.expert_dispatch": (EXPERTS, "per-machine"),
     "training.expert_machines": (EXPERTS | {"training.expert_dispatch": "per-machine"}, 2),
     "training.expert_overlap_ratio": (EXPERTS, 1.0),
+    "training.secondary_shard_degree": (
+        {"search.accelerator_counts": [8], "search.max_accelerators": 8},
+        2,
+    ),
+    "training.weight_gather_dtype": (
+        {"search.accelerator_counts": [8], "search.max_accelerators": 8},
+        "int8",
+    ),
+    "training.gradient_scatter_dtype": (
+        {"search.accelerator_counts": [8], "search.max_accelerators": 8},
+        "int4",
+    ),
+    "training.expert_capacity_factor": (EXPERTS, 0.5),
+    "training.expert_padding": (EXPERTS | {"training.expert_capacity_factor": 1.5}, True),
     "training.pipeline_schedule": (EXPERTS, "zero-bubble"),
     "training.data_parallel_shard_degree": (
         {"search.accelerator_counts": [8], "search.max_accelerators": 8},

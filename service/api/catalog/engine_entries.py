@@ -14,7 +14,7 @@ from service.core.memory.training.settings import (
     Optimizer,
     Schedule,
 )
-from service.core.recipes import InterleavedRounds, Recomputation
+from service.core.recipes import ExpertCapacity, InterleavedRounds, Recomputation
 
 #: Kinds of parallelism.
 Degree: TypeAlias = Literal["data", "tensor", "pipeline", "expert", "context"]
@@ -293,6 +293,15 @@ class EngineRecipes(Stated):
     overlaps_zero: NotRequired[bool]
     """Whether what ranks send hides behind computation where they divide states; true if left out,
     as DeepSpeed's overlap_comm."""
+    secondary_shards: NotRequired[bool]
+    """Whether groups of ranks can hold a second copy of divided weights."""
+    gathers_in: NotRequired[list[Literal["fp8", "int8"]]]
+    """Values of weight_gather_dtype that it has: others are refused."""
+    scatters_in: NotRequired[list[Literal["int4"]]]
+    """Values of gradient_scatter_dtype that it has: others are refused."""
+    expert_capacity: NotRequired[ExpertCapacity]
+    """What it does with experts that have a capacity: fills them up to it, or drops what is beyond;
+    if left out, expert_capacity_factor is refused."""
     fp8_recipes: NotRequired[list[str]]
     """Values of fp8_recipe that it has, the usual one first that the hardware has: others are
     refused."""

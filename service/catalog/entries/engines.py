@@ -31,6 +31,7 @@ from service.core.recipes import (
     UNTOLD_OF_LAYOUTS,
     UNTOLD_OF_PLACES,
     UNTOLD_OF_PRECISION,
+    ExpertCapacity,
     InterleavedRounds,
     Recipes,
     Recomputation,
@@ -268,17 +269,21 @@ def _recipes(trains: Document) -> Recipes:
         ),
         _usual(trains, "also_usual", UNTOLD + ALSO_OPEN),
         lists["also_products"],
-        _rounds(trains.get("interleaved_rounds")),
+        _one_of(InterleavedRounds, trains.get("interleaved_rounds")),
         recomputes_in_part=cast("tuple[Recomputation, ...]", lists["recomputes_in_part"]),
         usual_base=trains.get("usual_base"),
         shard_groups=trains.get("shard_groups", True) is True,
         divides_models=trains.get("divides_models") is True,
         overlaps_zero=trains.get("overlaps_zero", True) is True,
+        expert_capacity=_one_of(ExpertCapacity, trains.get("expert_capacity")),
+        secondary_shards=trains.get("secondary_shards") is True,
+        gathers_in=frozenset(trains.get("gathers_in", ())),
+        scatters_in=frozenset(trains.get("scatters_in", ())),
     )
 
 
-def _rounds(stated: object) -> InterleavedRounds | None:
-    return next((known for known in get_args(InterleavedRounds) if stated == known), None)
+def _one_of(kind: Any, stated: object) -> Any:
+    return next((known for known in get_args(kind) if stated == known), None)
 
 
 #: What says when settings are usual.

@@ -146,6 +146,8 @@ class MixtureOfExperts:
     """Routed experts, of which each token uses ``experts_per_token``, and shared ones used by all.
 
     ``shared_intermediate_size`` is the width of all shared experts together, 0 without any.
+    ``capacity_ratio`` is what experts take of the tokens that chose them where they have a limit,
+    with what fills them up to it [-].
     """
 
     experts: int
@@ -154,6 +156,12 @@ class MixtureOfExperts:
     shared_intermediate_size: int
     gated: bool
     tensors: tuple[Tensor, ...]
+    capacity_ratio: float = 1.0
+
+    @property
+    def copies_per_token(self) -> float:
+        """Copies of a token that experts take [-]."""
+        return self.experts_per_token * self.capacity_ratio
 
 
 FeedForward: TypeAlias = DenseFeedForward | MixtureOfExperts

@@ -227,7 +227,7 @@ def rank_work(
         exchanges = 2.0 * routed_layers
         per_token: float = max(
             (
-                group.feed_forward.experts_per_token
+                group.feed_forward.copies_per_token
                 for group in architecture.groups
                 if isinstance(group.feed_forward, MixtureOfExperts)
             ),
@@ -266,7 +266,7 @@ def rank_work(
 def _copies_on_rank(moe: MixtureOfExperts, parallelism: Parallelism) -> float:
     """Copies that experts of a rank take of each token that its own copy of the model has [-]."""
     ranks = max(parallelism.expert, 1)
-    return moe.experts_per_token / ranks * max(1.0, ranks / parallelism.tensor)
+    return moe.copies_per_token / ranks * max(1.0, ranks / parallelism.tensor)
 
 
 def _is_reduced(group: LayerGroup) -> bool:
@@ -398,6 +398,7 @@ def _product(
     routed = moe is not None and tensor.tensor_class is TensorClass.EXPERT
     experts = moe.experts if moe is not None and routed else 0
     per_token = moe.experts_per_token if moe is not None and routed else 0
+    taken = moe.copies_per_token if moe is not None and routed else 0.0
     return MatrixProduct(
         calls=layers,
         input_features=rows,
@@ -406,7 +407,7 @@ def _product(
         matrix_precision=matrix_precision,
         operand_bits=OPERAND_BITS[matrix_precision],
         copies=copies,
-        copies_per_token=per_token * copies / experts if experts else 1.0,
+        copies_per_token=taken * copies / experts if experts else 1.0,
         experts=experts,
         experts_per_token=per_token,
         weight_bits=bits,
@@ -425,7 +426,7 @@ def _passed_width(feed_forward: FeedForward | None) -> float:
     if feed_forward is None:
         return 0.0
     if isinstance(feed_forward, MixtureOfExperts):
-        routed = feed_forward.experts_per_token * feed_forward.expert_intermediate_size
+        routed = feed_forward.copies_per_token * feed_forward.expert_intermediate_size
         return float(routed + feed_forward.shared_intermediate_size)
     return float(feed_forward.intermediate_size)
 

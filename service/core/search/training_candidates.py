@@ -127,6 +127,9 @@ class TrainingVariant:
         degree = self.settings.data_parallel_shard_degree
         if degree is not None and not makes_shard_groups(layout, degree):
             return False
+        secondary = self.settings.secondary_ranks
+        if secondary and not makes_shard_groups(layout, secondary):
+            return False
         most = 2 if self.most_zero_stage_in_pipeline is None else self.most_zero_stage_in_pipeline
         return divided and not (self.settings.zero_stage > most and layout.pipeline > 1)
 

@@ -26,6 +26,8 @@ _UNSAID: Mapping[str, Any] = MappingProxyType(
     | {"activation_checkpointing": "none", "zero_stage": 0, "optimizer": "adamw"}
     | {"fp8_recipe": None, "prediction_layers": 0, "pipeline_layout": None}
     | {"shard_groups": 1, "shard_degree": None}
+    | {"expert_capacity_factor": None, "expert_padding": False}
+    | dict.fromkeys(("secondary_shard_degree", "narrow_gathers", "narrow_scatters"))
 )
 #: Kinds of parallelism that not every framework has.
 _DEGREES = ("tensor", "pipeline", "context", "expert")
@@ -45,6 +47,10 @@ _NAMED: Mapping[str, str] = MappingProxyType(
         "zero_stage": "the ZeRO stage",
         "shard_groups": "copies of what data-parallel ranks divide",
         "optimizer": "the optimizer",
+        "expert_capacity_factor": "the capacity of experts",
+        "secondary_shard_degree": "groups of ranks that hold a second copy of weights",
+        "narrow_gathers": "the format in which weights are gathered",
+        "narrow_scatters": "the format in which gradients are scattered",
         "fp8_recipe": "the scaling of 8-bit operands",
         "prediction_layers": "layers of multi-token prediction",
         "pipeline_layout": "layers of each pipeline stage",
@@ -193,6 +199,11 @@ def _settings(
         "replicate": groups if fully_sharded else data,
         "shard_groups": groups,
         "shard_degree": degree if groups > 1 else None,
+        "secondary_shard_degree": training.get("secondary_shard_degree"),
+        "narrow_gathers": True if training.get("weight_gather_dtype") else None,
+        "narrow_scatters": True if training.get("gradient_scatter_dtype") else None,
+        "expert_capacity_factor": training.get("expert_capacity_factor"),
+        "expert_padding": bool(training.get("expert_padding")),
         "micro_batch_size": micro,
         # A pipeline takes the micro-batches of a step together.
         "rank_batch_size": micro * (accumulated if pipeline > 1 else 1),

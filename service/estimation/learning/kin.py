@@ -52,6 +52,7 @@ def kin_of_training(resolved: ResolvedTraining) -> Kin:
             settings.optimizer,
             settings.zero_stage,
             settings.data_parallel_shard_degree,
+            settings.secondary_shard_degree,
             settings.offload,
             settings.activation_checkpointing,
         ),

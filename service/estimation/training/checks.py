@@ -11,6 +11,7 @@ from service.core.architecture.prediction import can_predict
 from service.core.architecture.sharding import divisors
 from service.core.deployment import Parallelism
 from service.core.elementwise import Number
+from service.core.engines import Engine
 from service.core.memory.training.adapters import is_adapted
 from service.core.memory.training.settings import ALL_LINEAR, Offload, TrainingSettings
 from service.core.performance.training.pipeline import most_virtual_stages
@@ -47,11 +48,33 @@ def check_settings(
             "expert_dispatch all-to-all sends a copy to each expert, wherever it is; use "
             "per-machine",
         )
+    check_routes(asked.expert_capacity_factor, architecture, problems)
     for name in ("checkpoint_every", "recomputed_layers"):
         if (getattr(asked, name) or 0) > architecture.layer_count:
             problems.add(
                 f"/training/{name}", f"the model has only {architecture.layer_count} layers"
             )
+
+
+def check_routes(
+    capacity_factor: float | None, architecture: ModelArchitecture, problems: Problems
+) -> None:
+    """Note a capacity of experts that the model does not have."""
+    if capacity_factor is not None and not architecture.routes:
+        problems.add(
+            "/training/expert_capacity_factor",
+            "the model routes no tokens to experts; leave it out",
+        )
+
+
+def check_capacity(factor: float | None, framework: Engine, problems: Problems) -> None:
+    """Note a capacity of experts that a framework cannot limit."""
+    if factor is not None and framework.recipes.expert_capacity is None:
+        problems.add(
+            "/training/expert_capacity_factor",
+            f"{framework.name} sends every token to the experts that it chose; leave it out, or "
+            "use another framework, such as megatron-lm, deepspeed or maxtext",
+        )
 
 
 @lru_cache(maxsize=256)

@@ -18,9 +18,12 @@ _OF_WIDTH = {"int4": (_QUANTISED_BASE, "mlx-4bit"), "int8": ("bnb-int8", "mlx-8b
 
 
 def with_base(request: TrainingRequest, recipes: Recipes) -> TrainingRequest:
-    """The request with the format that its framework loads a frozen base of a width in."""
-    weights = request.precision.weights
-    if request.training.method == "full" or weights not in _OF_WIDTH:
+    """The request with the format that its framework loads a frozen base of a width in.
+
+    One whose groups have a size is of that width alone.
+    """
+    weights, grouped = request.precision.weights, request.precision.group_size is not None
+    if request.training.method == "full" or weights not in _OF_WIDTH or grouped:
         return request
     base = next((one for one in _OF_WIDTH[weights] if recipes.freezes(one)), weights)
     return request.model_copy(

@@ -299,6 +299,14 @@ class TrainingSettingsRequest(Request):
     pipeline_schedule dualpipe and, to experts on other machines beside a pipeline that recomputes
     no whole layers, in Megatron-LM since 2025 and Megatron Bridge since 25.11; otherwise as
     measured for the framework's other messages within a copy of the model."""
+    expert_capacity_factor: float | None = Field(None, gt=0.0, le=64.0, examples=[1.25])
+    """Tokens that an expert takes at most, over its even share: others are dropped (capacity factor
+    of Switch Transformers; Megatron's moe_expert_capacity_factor, DeepSpeed's and MaxText's
+    capacity_factor). If null, every token goes to the experts that it chose."""
+    expert_padding: bool | None = None
+    """Whether experts are filled up to their capacity, so that each takes as much (Megatron's
+    moe_pad_expert_input_to_capacity). If null, as in the framework: true for DeepSpeed and MaxText,
+    false for Megatron-LM and frameworks like it."""
     pipeline_schedule: Schedule | None = None
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
@@ -327,6 +335,21 @@ class TrainingSettingsRequest(Request):
     num_distributed_optimizer_instances; machine means as many as a machine has (HYBRID_SHARD of
     FSDP). It must divide the data-parallel ranks; ranks of context parallelism come on top. If
     null, all ranks are one group, but machine with FMS FSDP and LitGPT where that fits."""
+    secondary_shard_degree: (
+        Annotated[int, Field(ge=1, le=1_000_000)] | Literal["machine"] | None
+    ) = Field(None, examples=[8])
+    """With zero_stage 3, number of data-parallel ranks that hold a second copy of the weights in 16
+    bit together, of which backward passes gather (ZeRO++, DeepSpeed's zero_hpz_partition_size);
+    machine means as many as a machine has. It must divide the data-parallel ranks. If null, there
+    is no second copy."""
+    weight_gather_dtype: Literal["fp8", "int8"] | None = None
+    """Format in which weights that data-parallel ranks divide travel to those that compute with
+    them: int8 (ZeRO++, DeepSpeed's zero_quantized_weights) or fp8 (torchtitan's
+    enable_fsdp_float8_all_gather, Megatron's fp8_param_gather). If null, that of the weights, with
+    at most 16 bits."""
+    gradient_scatter_dtype: Literal["int4"] | None = None
+    """Format in which gradients travel to the ranks that keep them: int4 (ZeRO++, DeepSpeed's
+    zero_quantized_gradients). If null, gradient_dtype."""
     persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
     """With zero_stage 3, tensors of up to this many elements are kept whole on every rank. This is
     DeepSpeed's stage3_param_persistence_threshold (100,000 by default there)."""

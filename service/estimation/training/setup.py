@@ -62,7 +62,7 @@ from service.estimation.training.batches import (
     with_steps,
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
-from service.estimation.training.checks import check_schedule, check_settings
+from service.estimation.training.checks import check_capacity, check_schedule, check_settings
 from service.estimation.training.formats import training_precision, usual_weights, with_base
 from service.estimation.training.lengths import length_warnings, within_models
 from service.estimation.training.overheads import (
@@ -72,9 +72,14 @@ from service.estimation.training.overheads import (
 )
 from service.estimation.training.products import check_products, products_warnings
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
-from service.estimation.training.shard_groups import check_shard_groups, with_shard_degree
+from service.estimation.training.shard_groups import (
+    check_messages,
+    check_shard_groups,
+    with_shard_degree,
+)
 from service.estimation.training.tiers import offload_warnings, resolve_tier, tier_share
 from service.estimation.training.untold import (
+    SENT_BYTES,
     STATE_BYTES,
     USUAL_STATES,
     filled_in,
@@ -247,6 +252,9 @@ def as_told(
         share = tier_share(training.offload, tier.value, accelerator.value, parallelism)
         settings = replace(settings, offload=replace(settings.offload, tier=share))
     check_trains(settings, parallelism, snapshot, problems)
+    if framework is not None:
+        check_capacity(settings.expert_capacity_factor, framework, problems)
+        check_messages(training, framework, problems)
     check_formats(settings, precision, snapshot, problems)
     check_runs_on(release, "training", accelerator.value, "/training/framework", snapshot, problems)
     for computed in {product_format(precision, settings), precision.activations}:
@@ -324,6 +332,7 @@ def training_settings(
         dropout=dropout if asked.dropout else frozenset(),
         recomputes_last_product=recipes.recomputes_last_product,
         overlaps_zero=recipes.overlaps_zero,
+        pads_experts=bool(asked.expert_padding),
         usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe(scales_blocks=blocks)),
         gradient_accumulation_steps=float(asked.gradient_accumulation_steps or 1),
         optimizer_state_bytes=STATE_BYTES[asked.optimizer_state_dtype or USUAL_STATES],
@@ -334,6 +343,11 @@ def training_settings(
         data_parallel_shard_degree=(
             degree if isinstance(degree := asked.data_parallel_shard_degree, int) else None
         ),
+        secondary_shard_degree=(
+            second if isinstance(second := asked.secondary_shard_degree, int) else None
+        ),
+        gathered_weight_bytes=SENT_BYTES.get(asked.weight_gather_dtype or ""),
+        scattered_gradient_bytes=SENT_BYTES.get(asked.gradient_scatter_dtype or ""),
         expandable_segments=bool(asked.expandable_segments),
         pipeline_schedule=asked.pipeline_schedule or "1f1b",
         virtual_stages=asked.virtual_stages or 1,

@@ -42,6 +42,10 @@ _HALF_BITS = 16.0
 _ALWAYS_WIDE = "paged-adamw"
 #: Size of an element of optimizer states and gradients by their formats [B].
 STATE_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
+#: Size of an element on its way by formats, with scales of blocks of ZeRO++ [B].
+#: Source: deepspeedai/DeepSpeed deepspeed/runtime/zero/partition_parameters.py (CUDAQuantizer: a
+#: scale in 32 bit for a group, of 2,048 elements) and runtime/comm/coalesced_collectives.py, 2025.
+SENT_BYTES = {"fp8": 1.0, "int8": 1.0 + 4.0 / 2048.0, "int4": 0.5 + 4.0 / 2048.0}
 #: Formats by the names that their sizes have in the core.
 _CORE_NAMES = {
     "optimizer_state_dtype": "optimizer_state_bytes",
@@ -113,11 +117,19 @@ def filled_in(
             "offload": asked.offload.model_copy(update=offload),
             "gradient_dtype": asked.gradient_dtype
             or _gradient_dtype(asked, recipes, weights, adapter_dtype),
+            "expert_padding": _padding(asked, recipes),
             "prediction_layers": (
                 trained if asked.prediction_layers is None else asked.prediction_layers
             ),
         }
     )
+
+
+def _padding(asked: TrainingSettingsRequest, recipes: Recipes) -> bool | None:
+    """Whether experts are filled up to their capacity, of those that have one."""
+    if asked.expert_capacity_factor is None or asked.expert_padding is not None:
+        return asked.expert_padding
+    return recipes.expert_capacity == "padded"
 
 
 def _gradient_dtype(

@@ -67,9 +67,13 @@ def _idle(settings: TrainingSettings) -> Mapping[str, tuple[str, ...]]:
         idle[f"with cross_entropy {settings.cross_entropy} all tokens are taken at once"] = (
             "cross_entropy_chunk_tokens",
         )
+    if settings.expert_capacity_factor is None:
+        idle["experts without a capacity take the tokens that chose them"] = ("expert_padding",)
     if not settings.zero_stage:
         idle["with zero_stage 0 each data-parallel rank holds all states"] = (
             "data_parallel_shard_degree",
+            "weight_gather_dtype",
+            "gradient_scatter_dtype",
         )
     if settings.activation_checkpointing != "full":
         idle["only full activation_checkpointing recomputes blocks of layers"] = (

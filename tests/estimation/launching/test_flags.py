@@ -53,6 +53,7 @@ DOCUMENTED_VALUES = {
             *("--overlap-grad-reduce", "--overlap-param-gather", "--grad-reduce-in-bf16"),
             *("--no-gradient-accumulation-fusion", "--account-for-embedding-in-pipeline-split"),
             *("--account-for-loss-in-pipeline-split", "--bf16"),
+            "--moe-pad-expert-input-to-capacity",
         ],
         "switch",
     )
@@ -67,6 +68,7 @@ DOCUMENTED_VALUES = {
         ],
         "--ckpt-format": ["torch", "torch_dist", "zarr", "torch_dcp", "fsdp_dtensor"],
         "--optimizer": ["adam", "sgd"],
+        "--moe-expert-capacity-factor": "number",
     },
     "tgi": dict.fromkeys(
         [

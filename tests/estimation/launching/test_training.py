@@ -137,6 +137,19 @@ def test_deepspeed_reads_its_configuration(packaged_snapshot):
     }
 
 
+def test_deepspeed_is_told_of_second_copies_and_narrow_messages(packaged_snapshot):
+    start = started(
+        packaged_snapshot,
+        "deepspeed",
+        32,
+        training={"zero_stage": 3, "secondary_shard_degree": 8}
+        | {"weight_gather_dtype": "int8", "gradient_scatter_dtype": "int4"},
+    )
+    told = json.loads(start["file"]["content"])["zero_optimization"]
+    assert told["zero_hpz_partition_size"] == 8
+    assert told["zero_quantized_weights"] is told["zero_quantized_gradients"] is True
+
+
 @pytest.mark.parametrize(
     ("training", "engine"),
     [

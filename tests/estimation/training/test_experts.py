@@ -130,3 +130,36 @@ def test_experts_that_do_not_divide_are_refused_with_degrees_that_do(packaged_sn
     assert error.pointer == "/parallelism/expert"
     assert "128 experts cannot be divided evenly among 6 ranks" in error.detail
     assert error.detail.endswith("these degrees work: 1, 2, 4")
+
+
+@pytest.mark.parametrize(
+    ("model", "framework", "said"),
+    [
+        ("meta-llama/Llama-3.1-8B", "megatron-lm", "routes no tokens to experts"),
+        ("Qwen/Qwen3-30B-A3B", "torchtitan", "another framework, such as megatron-lm"),
+    ],
+)
+def test_a_capacity_that_nothing_has_is_refused(packaged_snapshot, model, framework, said):
+    body = {
+        "model": model,
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "accelerator_count": 8,
+        "training": {"framework": framework, "expert_capacity_factor": 1.25},
+    }
+    with pytest.raises(Rejected, match=said):
+        training_latency_answer(LatencyTrainingRequest.model_validate(body), packaged_snapshot)
+
+
+@pytest.mark.parametrize(("framework", "filled"), [("megatron-lm", False), ("maxtext", True)])
+def test_experts_with_a_capacity_are_filled_where_the_framework_does(
+    packaged_snapshot, framework, filled
+):
+    body = {
+        "model": "Qwen/Qwen3-30B-A3B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "accelerator_count": 8,
+        "training": {"framework": framework, "expert_capacity_factor": 1.25},
+        "include": ["deployment"],
+    }
+    answer = training_latency_answer(LatencyTrainingRequest.model_validate(body), packaged_snapshot)
+    assert answer["deployment"]["training"]["expert_padding"] is filled

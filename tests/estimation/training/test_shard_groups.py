@@ -134,3 +134,31 @@ def test_searches_try_layouts_that_make_such_groups(packaged_snapshot):
     for candidate in shown:
         divided = candidate["training"]["zero_stage"] > 0
         assert not divided or candidate["parallelism"]["data"] % 8 == 0
+
+
+SECOND = "secondary_shard_degree"
+
+
+def test_second_copies_take_memory_and_save_messages_between_machines(ask):
+    model = "meta-llama/Llama-3.1-70B"
+    told = {"framework": "deepspeed", "activation_checkpointing": "full", "model": model}
+    plain, second = ask(**told), ask(**told, **{SECOND: "machine"})
+    assert second["deployment"]["training"][SECOND] == 8
+    assert held(second) > held(plain)
+    assert step_s(second) < step_s(plain)
+
+
+@pytest.mark.parametrize(
+    ("training", "said"),
+    [
+        ({SECOND: 7}, "these work: 1, 2, 4, 8"),
+        ({SECOND: 8, "zero_stage": 2}, "use zero_stage 3"),
+        ({SECOND: 8, GROUPED: 8}, f"leave out {GROUPED}"),
+        ({SECOND: 8, "framework": "torchtitan"}, "no second copy of divided weights"),
+        ({"weight_gather_dtype": "int8", "framework": "torchtitan"}, "use fp8, or use another"),
+        ({"gradient_scatter_dtype": "int4", "framework": "fsdp"}, "leave it out, or use another"),
+    ],
+)
+def test_second_copies_and_formats_that_cannot_be_are_refused(ask, training, said):
+    with pytest.raises(Rejected, match=said):
+        ask(**training)

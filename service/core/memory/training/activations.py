@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from service.core.architecture.capacity import at_capacity
 from service.core.architecture.model import (
     Attention,
     DenseFeedForward,
@@ -33,10 +34,10 @@ from service.core.elementwise import Number
 from service.core.lightweight import lightweight
 from service.core.memory.training.adapters import (
     is_adapted,
-    is_trained_whole,
     kept_beside,
     kept_of_input,
 )
+from service.core.memory.training.norms import is_parallel, norms_bytes
 from service.core.memory.training.scores import MASK_BYTES, score_bytes
 from service.core.memory.training.settings import TrainingSettings
 
@@ -75,7 +76,9 @@ class LayerMaking:
     there once for each head of queries that reads them. Of inputs of matrices that are trained
     ``input_bytes`` an element are kept, if not what the activation has. With ``wide_scores`` the
     softmax of attention that is not fused is computed in 32 bit. What experts put out is kept for
-    gradients of their probabilities, unless it ``weighs_activations`` within them.
+    gradients of their probabilities, unless it ``weighs_activations`` within them. Inputs that
+    sequence parallelism gathers are kept whole by one that ``keeps_gathered`` them, and gathered
+    again by others.
     """
 
     quantised_input_bytes: float = 0.0
@@ -85,6 +88,11 @@ class LayerMaking:
     wide_scores: bool = False
     weighs_activations: bool = False
     keeps_inputs: bool = False
+    keeps_gathered: bool = False
+
+    def whole_ratio(self, undivided: float) -> float:
+        """Share of an input of products that is kept where ranks hold ``undivided`` of it [-]."""
+        return 1.0 if self.keeps_gathered else undivided
 
 
 _PLAIN = LayerMaking()
@@ -115,7 +123,7 @@ def layer_savings(
     """
     return tuple(
         _group_savings(group, architecture, parallelism, settings, making, element_bytes)
-        for group in architecture.groups
+        for group in at_capacity(architecture, settings.taken_copies_ratio).groups
     )
 
 
@@ -134,7 +142,7 @@ def _group_savings(
     part, part_products = _feed_forward_bytes(
         group, hidden, undivided, parallelism, settings, making, width
     )
-    norms = _norms_bytes(group, hidden, settings, width) * undivided
+    norms = norms_bytes(group, hidden, settings, width) * undivided
     adapters = _adapter_bytes(group, parallelism, settings, making, width)
     shared = _shared_input_bytes(group, hidden, undivided, settings, making, width)
     everything = mixer + part + norms + adapters - shared
@@ -208,8 +216,8 @@ def _input_elements(group: LayerGroup, hidden: float, parallelism: Parallelism) 
     for part in (group.mixer, group.feed_forward):
         if part is None:
             continue
-        chosen = part.experts_per_token if isinstance(part, MixtureOfExperts) else 1
-        elements += 0.0 if elements and _is_parallel(group, hidden) else hidden
+        chosen = part.copies_per_token if isinstance(part, MixtureOfExperts) else 1
+        elements += 0.0 if elements and is_parallel(group, hidden) else hidden
         for tensor in _writing(part.tensors):
             rows = rank_shape(tensor, parallelism, heads)[1]
             elements += rows * (chosen if tensor.shard is Shard.EXPERT_ROW else 1)
@@ -241,7 +249,7 @@ def _adapter_bytes(
                 adapted.add(matrix)
             uses = 1.0
             if isinstance(part, MixtureOfExperts) and tensor.tensor_class is TensorClass.EXPERT:
-                uses = part.experts_per_token / parallelism.tensor
+                uses = part.copies_per_token / parallelism.tensor
             kept += uses * kept_beside(tensor, settings, rows, columns, width)
     return kept
 
@@ -263,7 +271,8 @@ def _mixer_bytes(
     heads = kv_heads(group)
     inner = sum(rank_shape(tensor, parallelism, heads)[2] for tensor in _reading(mixer.tensors))
     input_width = _input_width(settings, making, width)
-    kept = _input_bytes(mixer.tensors, hidden, settings, making, input_width) * undivided
+    inputs = _input_bytes(mixer.tensors, hidden, settings, making, input_width)
+    kept = inputs * making.whole_ratio(undivided)
     kept += width * inner
     if isinstance(mixer, Attention):
         kept += width * _repeated_elements(mixer, making) / ranks
@@ -301,12 +310,13 @@ def _made_of_others(
     made, input_width = 0.0, _input_width(settings, making, width)
     for part in (group.mixer, group.feed_forward):
         if part is not None:
-            made += undivided * _input_bytes(part.tensors, hidden, settings, making, input_width)
+            inputs = _input_bytes(part.tensors, hidden, settings, making, input_width)
+            made += inputs * making.whole_ratio(undivided)
     match group.feed_forward:
         case DenseFeedForward() as dense if _needs_product(dense.tensors, settings, making):
             made += input_width * dense.intermediate_size / parallelism.tensor
         case MixtureOfExperts() as routed if _needs_product(routed.tensors, settings, making):
-            inner = routed.experts_per_token * routed.expert_intermediate_size
+            inner = routed.copies_per_token * routed.expert_intermediate_size
             made += input_width * (inner + routed.shared_intermediate_size) / parallelism.tensor
         case _:
             pass
@@ -355,7 +365,8 @@ def _feed_forward_bytes(
         return 0.0, 0.0
     ranks = parallelism.tensor
     input_width = _input_width(settings, making, width)
-    kept = undivided * _input_bytes(part.tensors, hidden, settings, making, input_width)
+    inputs = _input_bytes(part.tensors, hidden, settings, making, input_width)
+    kept = inputs * making.whole_ratio(undivided)
     inner = width * _wide_elements(part.gated, settings)
     if _needs_product(part.tensors, settings, making):
         inner += input_width
@@ -364,7 +375,7 @@ def _feed_forward_bytes(
         products = (2.0 if part.gated else 1.0) * part.intermediate_size / ranks
     else:
         # Routed tokens are copied once for each of their experts, in and out; ranks share them.
-        chosen = part.experts_per_token / ranks
+        chosen = part.copies_per_token / ranks
         kept += chosen * (input_width + (0.0 if making.weighs_activations else width)) * hidden
         kept += inner * (chosen * part.expert_intermediate_size)
         kept += inner * part.shared_intermediate_size / ranks
@@ -387,40 +398,6 @@ def _repeated_elements(mixer: Attention, making: LayerMaking) -> float:
     return 0.0
 
 
-def _norms_bytes(
-    group: LayerGroup, hidden: float, settings: TrainingSettings, width: float
-) -> float:
-    """Bytes per token that a layer's norms keep.
-
-    A fused norm keeps its input. One of root mean squares that is written out in PyTorch keeps a
-    32-bit copy of it and, for the gradient of its weight, what it made; norms with a bias are
-    PyTorch's own, which is fused, as is one without a weight, of which each part has one.
-    """
-    names = {tensor.name for tensor in group.tensors}
-    norms = [
-        tensor
-        for tensor in group.tensors
-        if tensor.tensor_class is TensorClass.NORM and tensor.output_features == hidden
-    ]
-    if not norms:
-        parts = sum(part is not None for part in (group.mixer, group.feed_forward))
-        return parts * width * hidden
-    kept = 0.0
-    for norm in norms:
-        if settings.fused_kernels or f"{norm.name}.bias" in names:
-            kept += width * hidden
-        else:
-            kept += (_WIDE + (width if is_trained_whole(norm, settings) else 0.0)) * hidden
-    return kept
-
-
-def _is_parallel(group: LayerGroup, hidden: float) -> bool:
-    """Whether both parts of a layer read what one norm makes (GPT-J, Phi, Falcon, Cohere)."""
-    widths = [norm.output_features for norm in group.norms if not norm.name.endswith(".bias")]
-    both = group.mixer is not None and group.feed_forward is not None
-    return both and widths == [hidden]
-
-
 def _shared_input_bytes(
     group: LayerGroup,
     hidden: float,
@@ -430,11 +407,12 @@ def _shared_input_bytes(
     width: float,
 ) -> float:
     """Bytes per token of an input that both parts of a layer keep, and that is there once."""
-    if group.mixer is None or group.feed_forward is None or not _is_parallel(group, hidden):
+    if group.mixer is None or group.feed_forward is None or not is_parallel(group, hidden):
         return 0.0
     each = _input_width(settings, making, width)
     parts = (group.mixer.tensors, group.feed_forward.tensors)
-    return undivided * min(_input_bytes(part, hidden, settings, making, each) for part in parts)
+    shared = min(_input_bytes(part, hidden, settings, making, each) for part in parts)
+    return shared * making.whole_ratio(undivided)
 
 
 def _input_bytes(

@@ -72,7 +72,8 @@ def gathered_bytes(
     Zhao et al., PyTorch FSDP, 2023, sections 3.2 and 4, https://arxiv.org/abs/2304.11277;
     pytorch/torchtitan torchtitan/parallelisms, 2024 (no resharding after the forward pass in
     pipelines); deepspeedai/DeepSpeed deepspeed/runtime/zero/stage_1_and_2.py (backward) and
-    runtime/engine.py (stage 1 has no such buffers), 2025; Dettmers et al., QLoRA, 2023, https://arxiv.org/abs/2305.14314
+    runtime/engine.py (stage 1 has no such buffers), 2025; Dettmers et al., QLoRA,
+    2023, https://arxiv.org/abs/2305.14314
     """
     parallelism = deployment.parallelism
     messages = {}

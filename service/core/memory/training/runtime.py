@@ -44,16 +44,16 @@ class FrameworkRuntime:
     ``context_bytes`` is what driver and libraries hold outside the allocator,
     ``unified_context_bytes`` the same where the accelerator's memory is the host's [B],
     ``collectives_bytes`` what communication adds for each kind of group of accelerators [B].
-    ``fragmentation_ratio`` is what the allocator reserves beyond the temporary tensors it hands
-    out (``expandable_ratio`` where its segments can grow), ``activation_ratio`` these over their
+    ``fragmentation_ratio`` is what the allocator reserves beyond the temporary tensors it hands out
+    (``expandable_ratio`` where its segments can grow), ``activation_ratio`` these over their
     formula. ``bytes_per_logit`` is what the plain loss holds at once per logit: logits and their
     gradients in 16 and 32 bit [B]; of a framework with ``loss_part_tokens`` logits and their
     probabilities in 32 bit, and gradients of so many tokens of each sequence. With states in 32 bit
     the optimizer's step holds ``step_bytes_per_element`` beside states and gradients [B], for at
     most ``step_elements`` at once; with narrower ones as much less. How it makes layers say
-    ``quantised_input_bytes``, ``joint_projections``, ``repeated_heads``, ``wide_scores`` and
-    ``weighs_activations``, see :class:`LayerMaking`; with ``narrow_operands`` it keeps operands of
-    8 or fewer bits as such.
+    ``quantised_input_bytes``, ``joint_projections``, ``repeated_heads``, ``wide_scores``,
+    ``weighs_activations`` and ``keeps_gathered``, see :class:`LayerMaking`; with
+    ``narrow_operands`` it keeps operands of 8 or fewer bits as such.
     Beside a base of bitsandbytes that is whole on each rank, one that is
     ``wide_beside_quantised`` holds in 32 bit what is not quantised, and makes activations in that.
     One with a ``loss_in_kernel`` makes no logits outside the kernel of a fused loss, and one that
@@ -102,6 +102,7 @@ class FrameworkRuntime:
     loss_in_kernel: bool = False
     copies_gradients: bool = False
     gathers_as_used: bool = False
+    keeps_gathered: bool = False
     flat_zero_step: bool = False
     loss_part_tokens: float = 0.0
     compared: bool = True
@@ -122,6 +123,7 @@ class FrameworkRuntime:
             wide_scores=self.wide_scores,
             weighs_activations=self.weighs_activations,
             keeps_inputs=frozen and base.listed_id == _BNB_8_BITS,
+            keeps_gathered=self.keeps_gathered,
         )
 
     def widens(self, deployment: Deployment, settings: TrainingSettings) -> bool:

@@ -220,12 +220,18 @@ class TrainingSettings:
     limit). ``expert_overlap_ratio`` of that hides behind computation, as much as of other messages
     within a model copy if None.
 
+    Experts take ``expert_capacity_factor`` of their even share of tokens at most (None: all that
+    chose them), and are filled up to it where the framework ``pads_experts``.
+
     ``fp8_recipe`` is how operands of 8 bits are scaled; where nobody says, as
     ``usual_fp8_recipe`` of the framework, which None does not know.
 
     ``zero_stage`` 1 to 3 divides optimizer, gradients and weights among data-parallel ranks (3 is
     fully sharded data parallelism). Groups of ``data_parallel_shard_degree`` of them each hold all
-    of it (None: all are one group). What they send hides behind computation where the framework
+    of it (None: all are one group). Where weights are divided, groups of
+    ``secondary_shard_degree`` may hold a second copy, of which backward passes gather (ZeRO++). On
+    their way elements take ``gathered_weight_bytes`` and ``scattered_gradient_bytes``, what they
+    have otherwise if None [B]. What they send hides behind computation where the framework
     ``overlaps_zero``. ``bucket_elements`` go into one message,
     ``prefetch_layers`` are gathered ahead, and tensors of up to ``persistent_elements`` are not
     divided. With ``expandable_segments`` the allocator grows what it has instead of adding to it;
@@ -271,11 +277,16 @@ class TrainingSettings:
     expert_dispatch: ExpertDispatch = "all-to-all"
     expert_machines: int | None = None
     expert_overlap_ratio: float | None = None
+    expert_capacity_factor: float | None = None
+    pads_experts: bool = False
     packed_document_tokens: float | None = None
     pipeline_schedule: Schedule = "1f1b"
     virtual_stages: int = 1
     zero_stage: int = 0
     data_parallel_shard_degree: int | None = None
+    secondary_shard_degree: int | None = None
+    gathered_weight_bytes: float | None = None
+    scattered_gradient_bytes: float | None = None
     overlaps_zero: bool = True
     bucket_elements: float = 5e8
     prefetch_layers: int = 1
@@ -346,6 +357,20 @@ class TrainingSettings:
         """
         degree = self.data_parallel_shard_degree
         return 1 if degree is None or not self.zero_stage else max(data_ranks // degree, 1)
+
+    @property
+    def taken_copies_ratio(self) -> float:
+        """What experts take of the tokens that chose them, with what fills them up [-].
+
+        Without filling, experts that are chosen alike drop what is beyond their capacity.
+        """
+        factor = 1.0 if self.expert_capacity_factor is None else self.expert_capacity_factor
+        return factor if self.pads_experts else min(factor, 1.0)
+
+    @property
+    def secondary_ranks(self) -> int:
+        """Ranks of a group that hold a second copy of weights together; 0 where there is none."""
+        return (self.secondary_shard_degree or 0) if self.zero_stage == 3 else 0
 
     def freezes_few_bits(self, weights: NumberFormat) -> bool:
         """Whether adapters are trained beside frozen weights of fewer than 16 bits."""

@@ -9,8 +9,9 @@ Dettmers et al., 8-bit Optimizers via Block-wise Quantization, 2021,
 https://arxiv.org/abs/2110.02861; Shazeer and Stern, Adafactor, 2018,
 https://arxiv.org/abs/1804.04235; Chen et al., Lion, 2023, https://arxiv.org/abs/2302.06675;
 Jordan et al., Muon, 2024, https://kellerjordan.github.io/posts/muon;
-Zhao et al., GaLore, 2024, https://arxiv.org/abs/2403.03507; Zhu et al., APOLLO, 2024,
-https://arxiv.org/abs/2412.05270
+Wang et al., ZeRO++, 2023, section 4.2 (second copies of divided weights),
+https://arxiv.org/abs/2306.10209; Zhao et al., GaLore, 2024, https://arxiv.org/abs/2403.03507;
+Zhu et al., APOLLO, 2024, https://arxiv.org/abs/2412.05270
 """
 
 from __future__ import annotations
@@ -264,6 +265,8 @@ def _one_stage(
             experts += elements
         gathered = elements * _gathered_bits(bits, precision) / 8.0 - scales
         whole += gathered
+        if settings.secondary_ranks and settings.trains and ranks > 1:
+            weights[kind] += gathered / min(settings.secondary_ranks, ranks)
         if bits < _HALF_BITS:
             quantised = max(quantised, rows * columns)
         if not in_layer:

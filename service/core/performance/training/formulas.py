@@ -206,11 +206,13 @@ SPEED = (
     ),
     Formula(
         "model_flops",
-        "micro_batches / stages * (products_flops * passes + unmasked_attention_flops * 3)",
+        "micro_batches / stages"
+        " * (chosen_ratio * products_flops * passes + unmasked_attention_flops * 3)",
         _PALM,
         "step.model_flops",
         _SCHEDULE
         | paths(
+            "step.micro_batch.chosen_ratio",
             "step.micro_batch.products_flops",
             "step.micro_batch.unmasked_attention_flops",
             "step.micro_batch.passes",

@@ -101,6 +101,7 @@ class MicroBatchTime:
     forward_products_s: Number
     forward_attention_s: Number
     products_flops: Number
+    chosen_ratio: Number
     attention_flops: Number
     unmasked_attention_flops: Number
     moved_bytes: Number
@@ -256,7 +257,7 @@ def micro_batch_time(
         unsure_waiting_s=routing_s + _unsure_s(issue_s, busy_s),
         total_s=busy_s + exposed_s + issued_late_s,
         head_s=head_s,
-        model_flops=products.flops * passes + unmasked_flops * attention_passes,
+        model_flops=work.chosen_ratio * products.flops * passes + unmasked_flops * attention_passes,
         hardware_flops=products.flops * (passes + product_again)
         + attention.flops * (attention_passes + attended_again)
         + products.flops * adapters_ratio,
@@ -269,6 +270,7 @@ def micro_batch_time(
         forward_products_s=products_s,
         forward_attention_s=forward_attention_s,
         products_flops=products.flops,
+        chosen_ratio=work.chosen_ratio,
         attention_flops=attention.flops,
         unmasked_attention_flops=unmasked_flops,
         moved_bytes=moved,

@@ -157,17 +157,24 @@ def _exchanged_s(
     ----------
     NVIDIA/nccl, src/graph/tuning.cc, 2024 (time of rings by steps inside and between nodes);
     Zhao et al., PyTorch FSDP, 2023, section 3.2.2 (hybrid sharding: gradients are scattered within
-    a group and summed over groups), https://arxiv.org/abs/2304.11277
+    a group and summed over groups), https://arxiv.org/abs/2304.11277; Wang et al., ZeRO++, 2023,
+    section 4 (weights in 8 bit, gradients in 4, backward passes within a machine),
+    https://arxiv.org/abs/2306.10209
     """
     if ranks == 1 or not held:
         return 0.0
     accelerator = deployment.accelerator
     rings: Number = 0.0
-    gradients = trainable * settings.gradient_bytes
-    width = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
+    gradients = trainable * _scattered_bytes(settings)
+    width = _gathered_bytes(deployment, settings)
+    gathered_nearby: Number = 0.0
     if settings.zero_stage == 3:
         passes = settings.gradient_accumulation_steps * layer_passes(settings)
         gathers = 1.0 if deployment.parallelism.pipeline > 1 else passes
+        if settings.secondary_ranks and settings.trains:
+            # Forward passes gather among all ranks, backward passes in a group.
+            gathered_nearby = gathers / layer_passes(settings)
+            gathers = gathers - gathered_nearby
         moved = gradients + gathers * held * width
         rings = layers * (gathers + (1.0 if trainable else 0.0))
     elif settings.zero_stage:
@@ -184,7 +191,27 @@ def _exchanged_s(
     # Links within a domain carry one while those between domains carry the other.
     apart = side_by_side * each <= accelerator.scale_up_domain_accelerators
     sent_s = where(apart, maximum(within_s, over_s), within_s + over_s)
+    if settings.secondary_ranks:
+        nearby = min(settings.secondary_ranks, ranks)
+        sent_s += _around_s(gathered_nearby * held * width, nearby, side_by_side, accelerator)[0]
     return sent_s / link_ratio + rings * hops * calibration.ring_hop_s
+
+
+def _gathered_bytes(deployment: Deployment, settings: TrainingSettings) -> float:
+    """What an element of a weight takes on its way to ranks that lack it [B]."""
+    held = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
+    told = settings.gathered_weight_bytes
+    return held if told is None else min(held, told)
+
+
+def _scattered_bytes(settings: TrainingSettings) -> float:
+    """What an element of a gradient takes on its way to the rank that keeps it [B].
+
+    Narrowed ones are exchanged within machines first and between them then, so that each crosses
+    links between machines as often as on a ring.
+    """
+    told = settings.scattered_gradient_bytes
+    return settings.gradient_bytes if told is None else min(settings.gradient_bytes, told)
 
 
 def _around_s(

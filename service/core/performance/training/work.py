@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from service.core.architecture.capacity import at_capacity
 from service.core.architecture.model import (
     DenseFeedForward,
     LatentAttention,
@@ -58,7 +59,8 @@ class TrainingWork:
     ``elementwise_bytes_per_token`` and ``_per_pair`` are what the forward pass writes for others
     to read; ``narrowed_elements_per_token`` are narrowed for products of 8 or fewer bits, and
     ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``narrow_ratio``
-    is the share of dense products with narrowed operands, ``head_ratio`` that of the head's, and
+    is the share of dense products with narrowed operands, ``head_ratio`` that of the head's,
+    ``chosen_ratio`` what all would be if experts took just the tokens that chose them, and
     ``ending_ratio`` that of products which end a layer and whose results no gradient needs,
     ``raising_ratio`` that of products which raise latents to heads, ``remade_ratio`` what norms,
     activations and these make of all that layers write, ``logits_ratio`` what logits make of it,
@@ -80,6 +82,7 @@ class TrainingWork:
     quantised_elements: float
     narrow_ratio: float
     head_ratio: float
+    chosen_ratio: float
     ending_ratio: float
     raising_ratio: float
     remade_ratio: float
@@ -117,6 +120,8 @@ def training_work(
     https://jax-ml.github.io/scaling-book/tpus; jax-ml/jax, splash_attention_kernel.py, 2025 (heads
     of multiples of 128 lanes)
     """
+    ratio = settings.taken_copies_ratio
+    architecture = at_capacity(architecture, ratio)
     chosen = product_format(precision, settings)
     # Results stay in 16 bit where products run in fewer.
     results = precision.activations if _bits(precision.activations) > _HALF_BITS else _HALF
@@ -146,9 +151,14 @@ def training_work(
             for tensor in group.tensors
             if tensor.is_matrix and tensor.tensor_class in precision.weights.quantised_classes
         )
-    asked = sum(
+    computed_each = [
         _uses_per_token(item, meeting) * item.input_features * item.output_features
         for item in products
+    ]
+    asked = sum(computed_each)
+    chosen_each = (
+        one / ratio if item.experts else one
+        for one, item in zip(computed_each, products, strict=True)
     )
     alone = replace(
         work,
@@ -183,6 +193,7 @@ def training_work(
         quantised_elements=quantised,
         narrow_ratio=_narrow_ratio(products),
         head_ratio=_head_ratio(products, meeting),
+        chosen_ratio=sum(chosen_each) / asked,
         ending_ratio=_ending_products(architecture, parallelism) / asked,
         raising_ratio=_raising_products(architecture, parallelism) / asked,
         remade_ratio=(per_token - kept_by_layers(lean)[0]) / (per_token + adapters + logits),
@@ -349,7 +360,7 @@ def _uses(group: LayerGroup, copies: float) -> float:
     part = group.feed_forward
     if copies == 1.0 or not isinstance(part, MixtureOfExperts):
         return copies
-    return copies * part.experts_per_token / part.experts
+    return copies * part.copies_per_token / part.experts
 
 
 def product_format(precision: Precision, settings: TrainingSettings) -> NumberFormat:

@@ -37,6 +37,10 @@ _COUNTS = {
     "seq_length": "/training/sequence_length",
     "virtual_pipeline_model_parallel_size": "/training/virtual_stages",
 }
+_SWITCHES = {
+    "sequence_parallel": "/training/sequence_parallel",
+    "moe_pad_expert_input_to_capacity": "/training/expert_padding",
+}
 _CHECKPOINTING = {"full": "full", "selective": "selective", "None": "none"}
 
 
@@ -108,10 +112,15 @@ def _tell_arguments(run: Run, arguments: dict[str, Part]) -> None:
         known = _CHECKPOINTING[recomputed.value]
         part = Part(known, recomputed.pointer, recomputed.line)
         run.tell("/training/activation_checkpointing", part)
-    for name, pointer in (("sequence_parallel", "/training/sequence_parallel"),):
+    for name, pointer in _SWITCHES.items():
         part = arguments.get(name)
         if part is not None and part.value in ("True", "False"):
             run.tell(pointer, Part(part.value == "True", part.pointer, part.line))
+    capacity = arguments.get("moe_expert_capacity_factor")
+    factor = None if capacity is None else parsed_number(capacity.value)
+    if capacity is not None and factor is not None:
+        told = Part(factor, capacity.pointer, capacity.line)
+        run.tell("/training/expert_capacity_factor", told)
     sharded = arguments.get("use_distributed_optimizer")
     if sharded is not None and sharded.value in ("True", "False"):
         stage = 1 if sharded.value == "True" else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -95,6 +95,14 @@ class RunRequest(Request):
     expert_overlap_ratio: float | None = Field(None, ge=0.0, le=1.0)
     """Share of messages to and from experts that hides behind computation, 1 with DualPipe; if
     null, as measured of the framework's other messages within a model copy."""
+    expert_capacity_factor: float | None = Field(None, gt=0.0, le=64.0, examples=[1.25])
+    """Tokens that an expert takes at most, over its even share: others are dropped (capacity factor
+    of Switch Transformers; Megatron's moe_expert_capacity_factor, DeepSpeed's and MaxText's
+    capacity_factor). If null, every token goes to the experts that it chose."""
+    expert_padding: bool | None = None
+    """Whether experts are filled up to their capacity, so that each takes as much (Megatron's
+    moe_pad_expert_input_to_capacity). If null, as in the framework: true for DeepSpeed and MaxText,
+    false for Megatron-LM and frameworks like it."""
     pipeline_schedule: Schedule | None = None
     """Order of micro-batches in pipelines: gpipe, 1f1b, interleaved, or zero-bubble, which DualPipe
     comes close to. If null, 1f1b is tried, and interleaved where the framework interleaves."""
@@ -102,6 +110,18 @@ class RunRequest(Request):
     """Number of data-parallel ranks that divide states among themselves, each group of so many
     holding all of them (hybrid sharding, HSDP). Layouts whose ranks do not make such groups are not
     tried. If null, all ranks are one group."""
+    secondary_shard_degree: int | None = Field(None, ge=1, le=1_000_000, examples=[8])
+    """Number of data-parallel ranks that hold a second copy of fully sharded weights together, of
+    which backward passes gather (ZeRO++). Layouts whose ranks do not make such groups are not
+    tried. If null, there is no second copy."""
+    weight_gather_dtype: Literal["fp8", "int8"] | None = None
+    """Format in which weights that data-parallel ranks divide travel to those that compute with
+    them: int8 (ZeRO++, DeepSpeed's zero_quantized_weights) or fp8 (torchtitan's
+    enable_fsdp_float8_all_gather, Megatron's fp8_param_gather). If null, that of the weights, with
+    at most 16 bits."""
+    gradient_scatter_dtype: Literal["int4"] | None = None
+    """Format in which gradients travel to the ranks that keep them: int4 (ZeRO++, DeepSpeed's
+    zero_quantized_gradients). If null, gradient_dtype."""
     failures: FailuresRequest = FailuresRequest()
 
 
@@ -248,6 +268,11 @@ def settings_of(run: RunRequest) -> TrainingSettingsRequest:
         expert_dispatch=run.expert_dispatch,
         expert_machines=run.expert_machines,
         expert_overlap_ratio=run.expert_overlap_ratio,
+        expert_capacity_factor=run.expert_capacity_factor,
+        secondary_shard_degree=run.secondary_shard_degree,
+        weight_gather_dtype=run.weight_gather_dtype,
+        gradient_scatter_dtype=run.gradient_scatter_dtype,
+        expert_padding=run.expert_padding,
         data_parallel_shard_degree=run.data_parallel_shard_degree,
         failures=run.failures,
     )

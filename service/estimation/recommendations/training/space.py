@@ -52,10 +52,12 @@ from service.estimation.software import resolve_framework
 from service.estimation.training.batches import MOST_STEP_TOKENS
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.called import Method
+from service.estimation.training.checks import check_capacity, check_routes
 from service.estimation.training.formats import TRAINABLE, usual_weights
 from service.estimation.training.lengths import within_models
 from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.setup import training_settings
+from service.estimation.training.shard_groups import check_messages
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
 from service.estimation.training.untold import filled_in, left_open
@@ -171,6 +173,10 @@ def resolve_training_search(
     recipes = framework.recipes
     _check_methods(request, recipes, problems)
     _check_optimizers(request, recipes, problems)
+    check_capacity(run.expert_capacity_factor, framework, problems)
+    check_messages(settings_of(run), framework, problems)
+    for model in models:
+        check_routes(run.expert_capacity_factor, model.value, problems)
     tier = _tier(run, snapshot, problems)
     problems.stop_if_any()
     _check_bits(models, request, recipes, problems)

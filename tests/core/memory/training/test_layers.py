@@ -209,3 +209,20 @@ def test_what_experts_put_out_is_kept_unless_probabilities_come_before():
     # Two experts of each token, 4,096 features in 16 bit.
     saved = after.stored_bytes_per_token - before.stored_bytes_per_token
     assert saved == pytest.approx(2 * 4096 * 2)
+
+
+def test_inputs_that_are_gathered_stay_whole_where_autograd_keeps_what_products_read():
+    """DTensor's products read gathered inputs; Megatron gathers them again."""
+    layout, settings = Parallelism(tensor=8), TrainingSettings()
+
+    def kept(making):
+        [savings] = layer_savings(LLAMA, layout, settings, making)
+        return savings.stored_bytes_per_token
+
+    # Both parts of a layer have an input, of which a rank has an eighth.
+    whole = LayerMaking(keeps_gathered=True)
+    assert kept(whole) - kept(PLAIN) == 2 * 2.0 * HIDDEN * 7 / 8
+    # Ranks that hold all of it gather nothing.
+    undivided = replace(settings, sequence_parallel=False)
+    [plain], [held] = (layer_savings(LLAMA, layout, undivided, making) for making in (PLAIN, whole))
+    assert plain == held

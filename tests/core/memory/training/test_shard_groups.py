@@ -93,3 +93,48 @@ def test_groups_make_up_the_ranks_and_hold_all_experts():
     assert makes_shard_groups(Parallelism(data=64, context=2), 1)
     assert not makes_shard_groups(Parallelism(data=64, expert=16), 8)
     assert makes_shard_groups(Parallelism(tensor=2, data=64, expert=16), 8)
+
+
+SECOND = replace(SHARDED, secondary_shard_degree=8)
+
+
+def test_a_second_copy_is_divided_within_its_group_and_no_state_is():
+    layout, told = Parallelism(data=64), (architecture("llama-70b"), BF16)
+    plain = stage_state(*told, layout, SHARDED, 0)
+    second = stage_state(*told, layout, SECOND, 0)
+    weights = 2.0 * told[0].total_parameters
+    assert second.weights_bytes - plain.weights_bytes == pytest.approx(weights / 8)
+    assert second.optimizer_bytes == plain.optimizer_bytes
+    assert second.gradients_bytes == plain.gradients_bytes
+    # A model that only computes forward gathers nothing again.
+    assert stage_state(*told, layout, SECOND.forward, 0).weights_bytes == pytest.approx(
+        weights / 64
+    )
+
+
+def test_backward_passes_gather_within_a_group():
+    layout = Parallelism(data=256)
+    plain, second = messages_s(SHARDED, layout), messages_s(SECOND, layout)
+    links = H100.scale_up.bandwidth_bytes_per_s
+    weights = architecture("llama-70b").total_parameters * 2.0
+    nearby_s = weights * 7 / 8 / links
+    # Gradients in 32 bit and two gathers of weights in 16 pass machines, or one of these.
+    rings = messages_s(replace(SHARDED, gradient_bytes=0.0), layout) / 2
+    assert plain - second == pytest.approx(rings - nearby_s, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "times"),
+    [
+        ({"gathered_weight_bytes": 1.0}, (2 + 1 + 1) / 6),
+        ({"scattered_gradient_bytes": 0.5}, 4.5 / 6),
+    ],
+)
+def test_what_travels_in_fewer_bits_takes_less_time(narrowed, times):
+    # Of six bytes a parameter two are gradients in 16 bit; a single domain has no rings that wait.
+    settings, layout = replace(SHARDED, gradient_bytes=2.0), Parallelism(data=8)
+    found = messages_s(replace(settings, **narrowed), layout)
+    assert found == pytest.approx(times * messages_s(settings, layout))
+    # What has as few bits already travels as it is.
+    wider = replace(settings, gathered_weight_bytes=4.0, scattered_gradient_bytes=4.0)
+    assert messages_s(wider, layout) == messages_s(settings, layout)
