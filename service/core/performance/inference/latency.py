@@ -51,6 +51,9 @@ from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.steps import StepTime
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
 
+#: What stands for a time or share that is none.
+_LEAST_S = 1e-12
+
 
 @lightweight
 class InferenceLatency:
@@ -178,7 +181,7 @@ class InferenceLatency:
         """How hard accelerators work."""
         return _usage(
             *(self.state, self.deployment, self.peak_flops_per_s),
-            *(self.replica.busy_ratio, self.later_tokens),
+            *(self.replica.busy_ratio, self.later_tokens, self.replica.running_sequences),
         )
 
     @computed_once
@@ -415,20 +418,26 @@ def _usage(
     peak_flops: Number,
     busy_ratio: Number,
     later_tokens: Number,
+    running_sequences: Number,
 ) -> Usage:
     """Work done in one request's share of time, over that time.
 
     A replica that ends ``requests_per_s`` requests runs that many prefills a second, and decode
-    steps back to back with the decoding sequences that are there.
+    steps back to back with the decoding sequences that are there. Stages of a pipeline that have
+    none of these to work on wait for the others.
     """
     accelerator = deployment.accelerator
     prefills_per_s = state.requests_per_s * state.chunks
     steps_per_s = state.requests_per_s * later_tokens / maximum(state.decoding_sequences, 1e-9)
-    flops_per_s = prefills_per_s * state.prefill.flops + steps_per_s * state.decode.flops
-    bytes_per_s = prefills_per_s * state.prefill.mean_bytes + steps_per_s * state.decode.mean_bytes
     reference = reference_flops_per_s(accelerator)
     busy_s = prefills_per_s * state.prefill.total_s, steps_per_s * state.decode.total_s
-    whole_s = maximum(busy_s[0] + busy_s[1], 1e-12)
+    whole_s = maximum(busy_s[0] + busy_s[1], _LEAST_S)
+    in_flight = maximum(running_sequences / maximum(busy_ratio, _LEAST_S), 1.0)
+    working = _working_ratios(state, deployment.parallelism.pipeline, in_flight)
+    flops_per_s = prefills_per_s * state.prefill.flops * working[0]
+    flops_per_s = flops_per_s + steps_per_s * state.decode.flops * working[1]
+    bytes_per_s = prefills_per_s * state.prefill.mean_bytes * working[0]
+    bytes_per_s = bytes_per_s + steps_per_s * state.decode.mean_bytes * working[1]
     return Usage(
         memory_utilisation_ratio=minimum(
             bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0
@@ -439,11 +448,29 @@ def _usage(
             phase_use(
                 time_s / whole_s,
                 step.total_s,
-                step.waiting_s,
-                step.mean_bytes,
-                step.mean_compute_s,
+                step.total_s - (step.total_s - step.waiting_s) * share,
+                step.mean_bytes * share,
+                step.mean_compute_s * share,
                 reference,
             )
-            for time_s, step in zip(busy_s, (state.prefill, state.decode), strict=True)
+            for time_s, step, share in zip(
+                busy_s, (state.prefill, state.decode), working, strict=True
+            )
         ),
+    )
+
+
+def _working_ratios(state: SteadyState, stages: int, in_flight: Number) -> tuple[Number, Number]:
+    """Share of a step in which a stage of a pipeline has work, of prompts and of decoding [-].
+
+    A step passes all stages, which work at the same time on others of the requests in flight, or
+    on other chunks of a prompt; what finds none of these waits.
+    """
+    if stages == 1:
+        return 1.0, 1.0
+    own_s = maximum(state.ttft_parts_s["own_prompt"], _LEAST_S)
+    chunks_s = state.chunks * state.prefill.total_s
+    return (
+        minimum(in_flight * minimum(chunks_s / own_s, stages) / stages, 1.0),
+        minimum(in_flight / stages, 1.0),
     )

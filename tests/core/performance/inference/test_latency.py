@@ -761,6 +761,22 @@ def test_stages_of_a_pipeline_overlap_by_the_measured_share():
     assert spread.high / spread.low > plain.high / plain.low
 
 
+def test_stages_without_a_request_of_their_own_wait_for_the_others():
+    """One token passes the stages one after the other: each has work for its share of the time."""
+    chosen, asked = deployment(), InferenceWorkload(256, 256, 1)
+
+    def used(stages: int, concurrency: float):
+        staged = replace(chosen, parallelism=Parallelism(pipeline=stages))
+        load = replace(asked, concurrency=concurrency)
+        return inference_latency(staged, load, SERVING, CALIBRATION, concurrency).usage
+
+    alone, four = used(1, 1.0), used(4, 1.0)
+    assert four.phases[-1].kernel_ratio < 0.3 * alone.phases[-1].kernel_ratio
+    assert four.memory_utilisation_ratio < 0.3 * alone.memory_utilisation_ratio
+    # As many requests as stages keep all at work.
+    assert used(4, 4.0).phases[-1].kernel_ratio > 0.8 * alone.phases[-1].kernel_ratio
+
+
 @pytest.mark.parametrize(
     ("pipeline", "launches", "stages"),
     [
