@@ -94,6 +94,7 @@ def test_a_laptop_reads_no_more_than_its_two_channels(packaged_snapshot):
         ("Qwen/Qwen3-32B", "rtx-3090", 1),
         ("meta-llama/Llama-3.1-8B", "rtx-3060-12gb", 1),
         ("meta-llama/Llama-3.3-70B-Instruct", "rtx-3090", 2),
+        ("openai/gpt-oss-20b", "rtx-4060-ti-16gb", 1),  # of the same width, beside less
     ],
 )
 def test_what_has_no_room_as_it_ships_is_run_quantised_on_a_machine_of_ones_own(
@@ -104,7 +105,8 @@ def test_what_has_no_room_as_it_ships_is_run_quantised_on_a_machine_of_ones_own(
     found = inference_latency_answer(LatencyInferenceRequest(**request), packaged_snapshot)
     assert found["fits"]
     assert "quantised_to_fit" in codes(found)
-    told = {"serving": {"engine": "llama.cpp"}, "precision": {"weights": "gguf-q4_k_m"}}
+    files = "gguf-mxfp4" if "gpt-oss" in model else "gguf-q4_k_m"
+    told = {"serving": {"engine": "llama.cpp"}, "precision": {"weights": files}}
     same = inference_latency_answer(LatencyInferenceRequest(**request, **told), packaged_snapshot)
     assert found["tpot_s"]["value"] == same["tpot_s"]["value"]
 

@@ -32,10 +32,10 @@ def computed_deployment(
 ) -> ComputedDeployment:
     """Memory and latency of a deployment as its engine runs it.
 
-    A model that has no room as it ships, on a machine of one's own, is run from quantised files
-    where a request names neither engine nor format. What has no room in the accelerators is left to
-    the host by engines that do so untold. Where a request says what lies outside, or nothing can,
-    it stays as it is.
+    A model that has no room as it ships, on a machine of one's own, is run from the files of
+    llama.cpp where a request names neither engine nor format. What has no room in the accelerators
+    is left to the host by engines that do so untold. Where a request says what lies outside, or
+    nothing can, it stays as it is.
 
     Raises
     ------
@@ -85,10 +85,10 @@ def _quantised(
     llama.cpp's are what programs for one's own machine load (Ollama, library: tags of no format are
     Q4_K_M; LM Studio, Models: the largest that fits, Q4_K_M as a rule).
     """
-    memory, accelerator = found.memory, found.resolved.deployment.accelerator
-    shipped = request.serving.engine is None and request.precision.weights is None
-    lacking = memory.weights_bytes.value > memory.usable_bytes
-    if not (shipped and lacking) or accelerator.platform.kind not in _ROOM_BYTES:
+    kind = found.resolved.deployment.accelerator.platform.kind
+    told = request.serving.engine is not None or request.precision.weights is not None
+    engine = snapshot.engines[found.resolved.serving.engine].value
+    if told or kind not in _ROOM_BYTES or engine.id == USUAL_ENGINE_OF_GGUF:
         return None
     serving = request.serving.model_copy(update={"engine": USUAL_ENGINE_OF_GGUF})
     other = request.model_copy(update={"serving": serving})
@@ -100,8 +100,8 @@ def _quantised(
         return None
     warning = EstimateWarning(
         "quantised_to_fit",
-        f"as it ships, the model takes {memory.weights_bytes.value / 1e9:.1f} GB on an accelerator "
-        f"with room for {float(memory.usable_bytes) / 1e9:.1f} GB: it is estimated in "
+        f"as {engine.name} runs it, the accelerators lack "
+        f"{found.memory.shortfall_bytes.value / 1e9:.1f} GB each: the model is estimated in "
         f"{smaller.resolved.deployment.precision.weights.listed_id.upper()} with llama.cpp, as "
         "people run it on machines of their own; name an engine or a format for another",
     )
