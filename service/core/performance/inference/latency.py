@@ -468,9 +468,9 @@ def _working_ratios(state: SteadyState, stages: int, in_flight: Number) -> tuple
     """
     if stages == 1:
         return 1.0, 1.0
-    own_s = maximum(state.ttft_parts_s["own_prompt"], _LEAST_S)
     chunks_s = state.chunks * state.prefill.total_s
+    at_once = minimum(chunks_s / maximum(state.unloaded_ttft_s, _LEAST_S), stages)
     return (
-        minimum(in_flight * minimum(chunks_s / own_s, stages) / stages, 1.0),
+        minimum(in_flight * at_once / stages, 1.0),
         minimum(in_flight / stages, 1.0),
     )

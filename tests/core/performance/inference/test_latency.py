@@ -775,6 +775,10 @@ def test_stages_without_a_request_of_their_own_wait_for_the_others():
     assert four.memory_utilisation_ratio < 0.3 * alone.memory_utilisation_ratio
     # As many requests as stages keep all at work.
     assert used(4, 4.0).phases[-1].kernel_ratio > 0.8 * alone.phases[-1].kernel_ratio
+    # So do those that come all at once.
+    asked = replace(asked, arrivals="at_once")
+    assert used(4, 4.0).phases[-1].kernel_ratio > 0.8 * alone.phases[-1].kernel_ratio
+    assert used(4, 1.0).phases[-1].kernel_ratio < 0.3 * alone.phases[-1].kernel_ratio
 
 
 @pytest.mark.parametrize(
