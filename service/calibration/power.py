@@ -44,10 +44,19 @@ _LEVELS = (Level("memory", 0.25), Level("hardware", 0.12))
 #: interposer; LPDDR5, whose lines are short, is taken to need 4 pJ.
 _J_PER_BYTE = {"gddr": 1.4e-10, "lpddr": 8e-11}
 
+_PROCESSORS = ("cpu-x86", "cpu-arm")
 #: What Apple states is drawn with all cores of the processor at work beside those of the graphics,
 #: which take about six tenths of it (judged; AnandTech, M1 Max, 2021: 120 W at the socket with
-#: both).
-_ACTIVE_RATIO = {"lpddr/apple-silicon": 0.25}
+#: both). Cards for graphics are rated for shaders at the highest clocks with matrix units at rest,
+#: which kernels that wait for memory keep as busy; those of servers for matrix units (judged).
+#: Processors have all their cores at work whatever holds them back: threads wait for each other
+#: without sleeping (ggml-cpu.c, ``ggml_barrier``, 2024), so that they draw most of what they do in
+#: linear algebra, which what is stated of them is drawn in (judged).
+_ACTIVE_RATIO = {
+    "lpddr/apple-silicon": 0.25,
+    "gddr": 0.5,
+    **{f"{memory}/{family}": 0.6 for memory in ("ddr", "lpddr") for family in _PROCESSORS},
+}
 
 #: What is fitted. A model that is resident and idle draws 60 to 70 W above an empty accelerator
 #: (listings of nvidia-smi), a tenth of what there is above idle. A byte from HBM takes some 4 pJ a

@@ -148,6 +148,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "renamed_field": ("run", "training"),
     "renamed_entry": ("deployment.model", "model", "region"),
     "reports_ignored": ("calibration.reports", "calibration"),
+    "quantised_to_fit": ("precision.weights", "precision", "serving.engine"),
     "residual_mix_unknown": ("operational_market_gco2e", "region"),
     "rented_whole": ("rented_usd", "years", "intervals"),
     "saturated": ("latency.load.saturated", "load.saturated", "intervals", "requests_per_s"),

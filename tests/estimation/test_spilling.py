@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from service.estimation.impacts.estimate import impacts_answer
+from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.estimate import inference_estimate, inference_latency_answer
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.requests import LatencyInferenceRequest
@@ -84,3 +86,57 @@ def test_a_laptop_reads_no_more_than_its_two_channels(packaged_snapshot):
     found = answer(packaged_snapshot, accelerator="rtx-4090-laptop")
     outside_bytes = 20e9
     assert found["tpot_s"]["value"] > outside_bytes / 120e9
+
+
+@pytest.mark.parametrize(
+    ("model", "accelerator", "count"),
+    [
+        ("Qwen/Qwen3-32B", "rtx-3090", 1),
+        ("meta-llama/Llama-3.1-8B", "rtx-3060-12gb", 1),
+        ("meta-llama/Llama-3.3-70B-Instruct", "rtx-3090", 2),
+        ("openai/gpt-oss-20b", "rtx-4060-ti-16gb", 1),  # of the same width, beside less
+    ],
+)
+def test_what_has_no_room_as_it_ships_is_run_quantised_on_a_machine_of_ones_own(
+    packaged_snapshot, model, accelerator, count
+):
+    """Whoever names a card for a desktop and a model alone asks what it can do with it."""
+    request = {"model": model, "accelerator": accelerator, "accelerator_count": count}
+    found = inference_latency_answer(LatencyInferenceRequest(**request), packaged_snapshot)
+    assert found["fits"]
+    assert "quantised_to_fit" in codes(found)
+    files = "gguf-mxfp4" if "gpt-oss" in model else "gguf-q4_k_m"
+    told = {"serving": {"engine": "llama.cpp"}, "precision": {"weights": files}}
+    same = inference_latency_answer(LatencyInferenceRequest(**request, **told), packaged_snapshot)
+    assert found["tpot_s"]["value"] == same["tpot_s"]["value"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"serving": {"engine": "vllm"}},
+        {"precision": {"weights": "bf16"}},
+        {"accelerator": "l40s", "model": "meta-llama/Llama-3.3-70B-Instruct"},  # a server's
+        {"model": "meta-llama/Llama-3.1-405B"},  # no format of one card's size
+    ],
+)
+def test_what_a_request_says_is_kept_though_it_has_no_room(packaged_snapshot, given):
+    request = {"model": "Qwen/Qwen3-32B", "accelerator": "rtx-3090", **given}
+    found = inference_latency_answer(LatencyInferenceRequest(**request), packaged_snapshot)
+    assert not found["fits"]
+    assert "quantised_to_fit" not in codes(found)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        asked(),  # some layers are the host's
+        {"model": "Qwen/Qwen3-32B", "accelerator": "rtx-3090"},  # run quantised
+    ],
+)
+def test_impacts_are_of_the_same_run_as_estimates(packaged_snapshot, request_):
+    estimate = inference_estimate(InferenceRequest(**request_, region="FR"), packaged_snapshot)
+    impacts = impacts_answer(ImpactsRequest(**request_, region="FR"), packaged_snapshot)
+    of_estimate, of_impacts = estimate["energy"], impacts["energy"]
+    for name in ("it_power_w", "it_energy_per_request_wh"):
+        assert of_impacts[name] == of_estimate[name]

@@ -29,10 +29,10 @@ from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series, unit_in_words
 from service.estimation.formatting import number
 from service.estimation.impacts.estimate import footprints_by_place
-from service.estimation.inference.deployment import ComputedDeployment, compute_deployment
+from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.echo import echo
 from service.estimation.inference.requests import PlacedRequest
-from service.estimation.learning.deployments import learnt_deployment
+from service.estimation.inference.spilling import computed_deployment
 from service.estimation.platforms import sited
 from service.estimation.references import Reference, separated
 from service.estimation.rejection import FieldError, Rejected
@@ -241,7 +241,7 @@ def _ranking(snapshot: CatalogSnapshot, asked: _Asked) -> _Ranking:
     year = request.period.year
     home = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
     places = _places(request, home, snapshot, problems)
-    computed = compute_deployment(learnt_deployment(request, snapshot, problems))
+    computed = computed_deployment(request, snapshot, problems)
     home = problems.resolved(home)
     total = _IMPACTS[request.impact][2]
     placed: list[Placed] = []

@@ -22,12 +22,9 @@ from service.estimation.charts.requests import DEPLOYED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
 from service.estimation.formatting import number
 from service.estimation.inference.answers import LatencyInferenceAnswer, Phase
-from service.estimation.inference.deployment import (
-    ComputedDeployment,
-    compute_deployment,
-)
+from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.estimate import inference_latency_answer
-from service.estimation.learning.deployments import learnt_deployment
+from service.estimation.inference.spilling import computed_deployment
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
 from service.estimation.verdict.names import deployment_name
@@ -53,7 +50,7 @@ class RooflineChartRequest(DeploymentRequest):
 def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """FLOP/s against FLOP per byte of each kind of operator, and what bounds them."""
     answer = inference_latency_answer(request, snapshot)
-    computed = compute_deployment(learnt_deployment(request, snapshot, Problems()))
+    computed = computed_deployment(request, snapshot, Problems())
     serving = computed.resolved.serving
     if serving.speculation is not None or serving.disaggregation is not None:
         answer["warnings"] += warning_entries((_PLAIN_STEPS,))

@@ -26,7 +26,7 @@ from service.estimation.inference.deployment import (
 )
 from service.estimation.inference.echo import echo
 from service.estimation.inference.requests import PlacedRequest
-from service.estimation.learning.deployments import learnt_deployment
+from service.estimation.inference.spilling import computed_deployment
 from service.estimation.platforms import sited
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
@@ -98,7 +98,7 @@ def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapsho
     region = problems.attempt(
         "/region", lambda: resolve_region(request.region, snapshot, request.period.year)
     )
-    resolved = learnt_deployment(request, snapshot, problems)
+    resolved = computed_deployment(request, snapshot, problems).resolved
     region = problems.resolved(region)
     region = sited(region, resolved.machine, request.facility, snapshot).region
     case = _Case(resolved, region)

@@ -17,9 +17,8 @@ from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
 from service.estimation.formatting import duration, number
-from service.estimation.inference.deployment import compute_deployment
 from service.estimation.inference.estimate import inference_latency_answer
-from service.estimation.learning.deployments import learnt_deployment
+from service.estimation.inference.spilling import computed_deployment
 from service.estimation.references import separated
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import DeploymentRequest
@@ -170,7 +169,7 @@ class _Asked:
 
 
 def _asked(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> _Asked:
-    computed = compute_deployment(learnt_deployment(request, snapshot, Problems()))
+    computed = computed_deployment(request, snapshot, Problems())
     most_run = _MOST_IN_FLIGHT * computed.estimate.deployment.parallelism.data
     held = min(float(computed.memory.max_concurrency.value), most_run)
     asked = int(computed.resolved.workload.concurrency)

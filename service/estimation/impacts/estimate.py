@@ -30,12 +30,10 @@ from service.estimation.impacts.footprint_views import Basis, DetailedBasis, bas
 from service.estimation.impacts.one_at_a_time import load_warnings
 from service.estimation.impacts.place import footprint_warnings, kept
 from service.estimation.impacts.requests import ImpactsRequest
-from service.estimation.inference.deployment import (
-    ComputedDeployment,
-    compute_deployment,
-)
+from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.echo import PlacedDeployment, echo
-from service.estimation.learning.deployments import calibration_used, learnt_deployment
+from service.estimation.inference.spilling import computed_deployment
+from service.estimation.learning.deployments import calibration_used
 from service.estimation.learning.learnt import Learnt, learnt_steps
 from service.estimation.platforms import resolve_machine, resolve_placed, sited
 from service.estimation.requests import PeriodRequest
@@ -110,8 +108,8 @@ def impacts_with_result(
     used: CalibrationUsed | None = None
     learnt: Learnt | None = None
     if request.model is not None:
-        resolved = learnt_deployment(request, snapshot, problems)
-        computed = compute_deployment(resolved)
+        computed = computed_deployment(request, snapshot, problems)
+        resolved = computed.resolved
         used = calibration_used(request, resolved)
         learnt = resolved.learnt
         accelerator = resolved.accelerator

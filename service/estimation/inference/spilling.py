@@ -1,4 +1,4 @@
-"""What engines leave to the host untold, where it has no room in the accelerators."""
+"""How people run what has no room as it is: from quantised files, or partly on the host."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from dataclasses import replace
 from math import ceil, inf
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.engines import USUAL_ENGINE_OF_GGUF
 from service.core.explanation import EstimateWarning
+from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.deployment import ComputedDeployment, compute_deployment
 from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.rejection import Rejected
 from service.estimation.requests import DeploymentRequest, OffloadRequest
 from service.estimation.resolution import Problems
 
-#: Memory that fits in machines of people's own, by kind: two modules of 48 GB in laptops and small
+#: Memory that fits in machines of one's own, by kind: two modules of 48 GB in laptops and small
 #: ones, four in desktops, eight of 128 GB in workstations; servers hold as much as is asked [B].
 _ROOM_BYTES: Mapping[str, float] = {
     "laptop": 96e9,
@@ -26,12 +28,14 @@ _ROOM_BYTES: Mapping[str, float] = {
 
 
 def computed_deployment(
-    request: DeploymentRequest, snapshot: CatalogSnapshot, problems: Problems
+    request: DeploymentRequest | ImpactsRequest, snapshot: CatalogSnapshot, problems: Problems
 ) -> ComputedDeployment:
     """Memory and latency of a deployment as its engine runs it.
 
-    What has no room in the accelerators is left to the host by engines that do so untold. Where a
-    request says what lies outside, or nothing can, it stays as it is.
+    A model that has no room as it ships, on a machine of one's own, is run from the files of
+    llama.cpp where a request names neither engine nor format. What has no room in the accelerators
+    is left to the host by engines that do so untold. Where a request says what lies outside, or
+    nothing can, it stays as it is.
 
     Raises
     ------
@@ -39,7 +43,12 @@ def computed_deployment(
         With everything that is wrong with the request, and all that ``problems`` held before.
     """
     found = compute_deployment(learnt_deployment(request, snapshot, problems))
-    if found.fits or not _spills(found, snapshot):
+    if found.fits:
+        return found
+    quantised = _quantised(request, found, snapshot)
+    if quantised is not None:
+        return quantised
+    if not _spills(found, snapshot):
         return found
     engine = snapshot.engines[found.resolved.serving.engine].value
     ratio = _layers_ratio(found) if engine.spills_layers else 0.0
@@ -64,6 +73,39 @@ def computed_deployment(
         "does where it is told nothing",
     )
     return replace(spilled, warnings=(warning, *spilled.warnings))
+
+
+def _quantised(
+    request: DeploymentRequest | ImpactsRequest,
+    found: ComputedDeployment,
+    snapshot: CatalogSnapshot,
+) -> ComputedDeployment | None:
+    """The same from quantised files, where the model has room in them alone; else None.
+
+    llama.cpp's are what programs for one's own machine load (Ollama, library: tags of no format are
+    Q4_K_M; LM Studio, Models: the largest that fits, Q4_K_M as a rule).
+    """
+    kind = found.resolved.deployment.accelerator.platform.kind
+    told = request.serving.engine is not None or request.precision.weights is not None
+    engine = snapshot.engines[found.resolved.serving.engine].value
+    if told or kind not in _ROOM_BYTES or engine.id == USUAL_ENGINE_OF_GGUF:
+        return None
+    serving = request.serving.model_copy(update={"engine": USUAL_ENGINE_OF_GGUF})
+    other = request.model_copy(update={"serving": serving})
+    try:
+        smaller = compute_deployment(learnt_deployment(other, snapshot, Problems()))
+    except Rejected:
+        return None
+    if not smaller.fits:
+        return None
+    warning = EstimateWarning(
+        "quantised_to_fit",
+        f"as {engine.name} runs it, the accelerators lack "
+        f"{found.memory.shortfall_bytes.value / 1e9:.1f} GB each: the model is estimated in "
+        f"{smaller.resolved.deployment.precision.weights.listed_id.upper()} with llama.cpp, as "
+        "people run it on machines of their own; name an engine or a format for another",
+    )
+    return replace(smaller, warnings=(warning, *smaller.warnings))
 
 
 def _layers_ratio(found: ComputedDeployment) -> float:

@@ -17,11 +17,11 @@ from service.core.interval import Interval, scale
 from service.core.performance.inference.goodput import TimeLimit
 from service.estimation.costs.estimate import Costs
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
-from service.estimation.inference.deployment import ComputedDeployment, compute_deployment
+from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.estimate import deployment_costs
 from service.estimation.inference.goodput import goodput_answer, resolve_limits
 from service.estimation.inference.requests import PlacedRequest
-from service.estimation.learning.deployments import learnt_deployment
+from service.estimation.inference.spilling import computed_deployment
 from service.estimation.platforms import sited
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import ParallelismRequest
@@ -79,7 +79,7 @@ def operation(
     region = problems.attempt(
         "/region", lambda: resolve_region(request.region, snapshot, request.period.year)
     )
-    computed = compute_deployment(learnt_deployment(request, snapshot, problems))
+    computed = computed_deployment(request, snapshot, problems)
     limits = resolve_limits(request.limits, computed, problems)
     problems.stop_if_any()
     place = sited(

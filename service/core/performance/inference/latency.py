@@ -53,6 +53,9 @@ from service.core.performance.usage import PhaseUse, Usage, phase_use, reference
 
 _usage_of = maker(Usage)
 
+#: What stands for a time or share that is none.
+_LEAST_S = 1e-12
+
 
 @lightweight
 class InferenceLatency:
@@ -180,7 +183,8 @@ class InferenceLatency:
         """How hard accelerators work."""
         busy_ratio = self.replica.busy_ratio
         return _usage(
-            self.state, self.deployment, self.peak_flops_per_s, busy_ratio, self.later_tokens
+            *(self.state, self.deployment, self.peak_flops_per_s),
+            *(busy_ratio, self.later_tokens, self.replica.running_sequences),
         )
 
     @computed_once
@@ -420,26 +424,38 @@ def _usage(
     peak_flops: Number,
     busy_ratio: Number,
     later_tokens: Number,
+    running_sequences: Number,
 ) -> Usage:
     """Work done in one request's share of time, over that time.
 
     A replica that ends ``requests_per_s`` requests runs that many prefills a second, and decode
-    steps back to back with the decoding sequences that are there.
+    steps back to back with the decoding sequences that are there. Stages of a pipeline that have
+    none of these to work on wait for the others.
     """
     accelerator = deployment.accelerator
     prefills_per_s = state.requests_per_s * state.chunks
     steps_per_s = state.requests_per_s * later_tokens / maximum(state.decoding_sequences, 1e-9)
-    flops_per_s = prefills_per_s * state.prefill.flops + steps_per_s * state.decode.flops
-    bytes_per_s = prefills_per_s * state.prefill.mean_bytes + steps_per_s * state.decode.mean_bytes
     reference = reference_flops_per_s(accelerator)
     prefill_s = prefills_per_s * state.prefill.total_s
     decode_s = steps_per_s * state.decode.total_s
-    whole_s = maximum(prefill_s + decode_s, 1e-12)
+    whole_s = maximum(prefill_s + decode_s, _LEAST_S)
+    in_flight = maximum(running_sequences / maximum(busy_ratio, _LEAST_S), 1.0)
+    stages = deployment.parallelism.pipeline
+    filling, decoding = _working_ratios(state, stages, in_flight)
+    flops_per_s = prefills_per_s * state.prefill.flops * filling
+    flops_per_s = flops_per_s + steps_per_s * state.decode.flops * decoding
+    bytes_per_s = prefills_per_s * state.prefill.mean_bytes * filling
+    bytes_per_s = bytes_per_s + steps_per_s * state.decode.mean_bytes * decoding
 
-    def use(time_s: Number, step: StepTime) -> PhaseUse:
-        waiting_s, compute_s = step.waiting_s, step.mean_compute_s
-        share = time_s / whole_s
-        return phase_use(share, step.total_s, waiting_s, step.mean_bytes, compute_s, reference)
+    def use(time_s: Number, step: StepTime, working: Number) -> PhaseUse:
+        return phase_use(
+            time_s / whole_s,
+            step.total_s,
+            step.total_s - (step.total_s - step.waiting_s) * working,
+            step.mean_bytes * working,
+            step.mean_compute_s * working,
+            reference,
+        )
 
     return _usage_of(
         memory_utilisation_ratio=minimum(
@@ -447,5 +463,21 @@ def _usage(
         ),
         compute_utilisation_ratio=minimum(flops_per_s / peak_flops, 1.0),
         busy_ratio=busy_ratio,
-        phases=(use(prefill_s, state.prefill), use(decode_s, state.decode)),
+        phases=(use(prefill_s, state.prefill, filling), use(decode_s, state.decode, decoding)),
+    )
+
+
+def _working_ratios(state: SteadyState, stages: int, in_flight: Number) -> tuple[Number, Number]:
+    """Share of a step in which a stage of a pipeline has work, of prompts and of decoding [-].
+
+    A step passes all stages, which work at the same time on others of the requests in flight, or
+    on other chunks of a prompt; what finds none of these waits.
+    """
+    if stages == 1:
+        return 1.0, 1.0
+    chunks_s = state.chunks * state.prefill.total_s
+    at_once = minimum(chunks_s / maximum(state.unloaded_ttft_s, _LEAST_S), stages)
+    return (
+        minimum(in_flight * at_once / stages, 1.0),
+        minimum(in_flight / stages, 1.0),
     )

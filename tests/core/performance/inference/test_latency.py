@@ -791,6 +791,26 @@ def test_how_well_stages_overlap_is_unsure_only_of_prompts_in_several_parts():
     assert known.prefill_log_sigma(4, 16.0) == pytest.approx((alone**2 + 0.1**2) ** 0.5)
 
 
+def test_stages_without_a_request_of_their_own_wait_for_the_others():
+    """One token passes the stages one after the other: each has work for its share of the time."""
+    chosen, asked = deployment(), InferenceWorkload(256, 256, 1)
+
+    def used(stages: int, concurrency: float):
+        staged = replace(chosen, parallelism=Parallelism(pipeline=stages))
+        load = replace(asked, concurrency=concurrency)
+        return inference_latency(staged, load, SERVING, CALIBRATION, concurrency).usage
+
+    alone, four = used(1, 1.0), used(4, 1.0)
+    assert four.phases[-1].kernel_ratio < 0.3 * alone.phases[-1].kernel_ratio
+    assert four.memory_utilisation_ratio < 0.3 * alone.memory_utilisation_ratio
+    # As many requests as stages keep all at work.
+    assert used(4, 4.0).phases[-1].kernel_ratio > 0.8 * alone.phases[-1].kernel_ratio
+    # So do those that come all at once.
+    asked = replace(asked, arrivals="at_once")
+    assert used(4, 4.0).phases[-1].kernel_ratio > 0.8 * alone.phases[-1].kernel_ratio
+    assert used(4, 1.0).phases[-1].kernel_ratio < 0.3 * alone.phases[-1].kernel_ratio
+
+
 @pytest.mark.parametrize(
     ("pipeline", "launches", "stages"),
     [
