@@ -92,12 +92,12 @@ class Recipes:
     ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES`` by name, and ``unless_told_where`` those of
     ``UNTOLD``, ``UNTOLD_OF_LAYOUTS`` and ``UNTOLD_OF_BATCHES`` that it sets so under conditions.
     Sums of gradients have a format of their own with weights in bf16 only: those in fp16 are scaled
-    and summed as they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN`` people make otherwise, where those that
-    name the same settings exclude each other, and of ``also_products`` people commonly run products
-    in the first that hardware multiplies where a request may leave that open. Models divided by
-    tensors or layers are ``divided_by`` another framework that is built on it. Its interleaved
-    schedule takes micro-batches in ``interleaved_rounds``: "whole" ones of as many as there are
-    stages, or "equal" ones (None: any).
+    and summed as they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN`` people make
+    otherwise, where those that name the same settings exclude each other, and of ``also_products``
+    people commonly run products in the first that hardware multiplies where a request may leave
+    that open. Models divided by tensors or layers are ``divided_by`` another framework that is
+    built on it. Its interleaved schedule takes micro-batches in ``interleaved_rounds``: "whole"
+    ones of as many as there are stages, or "equal" ones (None: any).
     """
 
     methods: frozenset[str] = frozenset()
