@@ -66,69 +66,77 @@ class Usual:
 
 @dataclass(frozen=True, slots=True)
 class Recipes:
-    """What a framework can train with: methods, and what it divides a model by besides data.
+    """What a framework can train with, and what people set with it where a request says nothing.
 
-    Anything where there are none. Beside a pipeline it divides states up to
-    ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for, all ranks
-    divide states where it has no ``shard_groups``, and what they send hides behind nothing where it
-    does not set ZeRO to overlap (``overlaps_zero``), experts with a limit are filled or drop tokens
-    as ``expert_capacity`` says (None: it sets no limit), groups of ranks may hold second copies of
-    divided weights where it has ``secondary_shards``, weights and gradients travel in formats of
-    fewer bits that it ``gathers_in`` and ``scatters_in``, ``fp8_recipes`` the ways in which it
-    scales operands of 8 bits, of which the first that hardware has is usual, ``bases`` formats of
-    frozen weights of fewer bits, of which ``usual_base`` is taken unless told otherwise (None: that
-    of bitsandbytes), ``products`` formats of 8 or fewer bits that it multiplies in (None: any), and
-    ``offload_places`` where it keeps what the accelerator does not (None: anywhere).
-    ``adapter_degrees`` are the kinds of parallelism by which people train adapters with it, which
-    searches try; ``degrees`` where it says none. Where it recomputes blocks, it
-    ``recomputes_last_product`` of each, whose result no gradient needs, or stops before. Where a
-    run does not fit, people have it recompute by the ways it ``recomputes_in_part``, from the
-    least, before whole layers. With ``fp8_attention`` it trains attention in 8 bit. Layers of
-    multi-token prediction that a model has are trained where it ``predicts`` unless told otherwise;
-    None: where asked. With those that ``divide_models`` people divide what does not fit by tensors
-    and layers, too, as with all of Megatron's class. Gradients have the format ``gradient_dtype``
-    unless told otherwise, and ``unless_told`` holds other settings that it, or who uses it, sets
-    otherwise than most do, of ``UNTOLD``, ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``,
-    ``UNTOLD_OF_PLACES`` and ``UNTOLD_OF_BATCHES`` by name, and ``unless_told_where`` those of
-    ``UNTOLD``, ``UNTOLD_OF_LAYOUTS`` and ``UNTOLD_OF_BATCHES`` that it sets so under conditions.
-    Sums of gradients have a format of their own with weights in bf16 only: those in fp16 are scaled
-    and summed as they are. ``also_usual`` is what of ``UNTOLD`` and ``ALSO_OPEN`` people make
-    otherwise, where those that name the same settings exclude each other, and of ``also_products``
-    people commonly run products in the first that hardware multiplies where a request may leave
-    that open. Models divided by tensors or layers are ``divided_by`` another framework that is
-    built on it. Its interleaved schedule takes micro-batches in ``interleaved_rounds``: "whole"
-    ones of as many as there are stages, or "equal" ones (None: any).
+    An empty set of what it can do means that it can do anything of the kind.
     """
 
+    #: Methods that it trains by.
     methods: frozenset[str] = frozenset()
+    #: Kinds of parallelism that it divides a model by besides data.
     degrees: frozenset[str] = frozenset()
+    #: The highest ZeRO stage that it divides states by beside a pipeline.
     most_zero_stage_in_pipeline: int | None = None
+    #: ZeRO stages that it has switches for.
     zero_stages: tuple[int, ...] = ()
+    #: How it scales operands of 8 bits; the first that hardware can do is usual.
     fp8_recipes: tuple[str, ...] = ()
     adapters: frozenset[str] = frozenset()
     optimizers: frozenset[str] = frozenset()
+    #: Formats of frozen weights with fewer bits.
     bases: FormatList = ANY_FORMAT
+    #: Formats of 8 or fewer bits that it multiplies in; None: any.
     products: frozenset[str] | None = None
+    #: Where it keeps what the accelerator does not; None: anywhere.
     offload_places: frozenset[str] | None = None
+    #: Whether it recomputes the last product of a block, whose result no gradient needs.
     recomputes_last_product: bool = True
+    #: Whether it trains attention in 8 bits.
     fp8_attention: bool = False
+    #: Whether layers of multi-token prediction are trained unless told otherwise; None: where asked.
     predicts: bool | None = None
+    #: Format of gradients unless told otherwise. Their sums have a format of their own with weights
+    #: in bf16 only: those in fp16 are scaled and summed as they are.
     gradient_dtype: str = "bf16"
+    #: Kinds of parallelism by which people train adapters, which searches try; else ``degrees``.
     adapter_degrees: frozenset[str] = frozenset()
+    #: Another framework, built on it, by which models are divided by tensors or layers.
     divided_by: str | None = None
+    #: Settings that it, or who uses it, sets otherwise than most do, by name: of ``UNTOLD``,
+    #: ``UNTOLD_OF_LAYOUTS``, ``UNTOLD_OF_PRECISION``, ``UNTOLD_OF_PLACES`` and
+    #: ``UNTOLD_OF_BATCHES``.
     unless_told: Mapping[str, Any] = field(default_factory=dict)
+    #: Those of ``UNTOLD``, ``UNTOLD_OF_LAYOUTS`` and ``UNTOLD_OF_BATCHES`` that hold under
+    #: conditions.
     unless_told_where: tuple[Usual, ...] = ()
+    #: What people also commonly set, of ``UNTOLD`` and ``ALSO_OPEN``; those that name the same
+    #: settings exclude each other.
     also_usual: tuple[Usual, ...] = ()
+    #: Formats of 8 or fewer bits in which people commonly run products, too; the first that
+    #: hardware multiplies counts.
     also_products: tuple[str, ...] = ()
+    #: Whether its interleaved schedule takes rounds of as many micro-batches as there are stages
+    #: ("whole"), or any equal ones; None: any.
     interleaved_rounds: InterleavedRounds | None = None
+    #: How people have it recompute in part where a run does not fit, from the least, before they
+    #: have it recompute whole layers.
     recomputes_in_part: tuple[Recomputation, ...] = ()
+    #: The usual one of ``bases``; None: that of bitsandbytes.
     usual_base: str | None = None
+    #: Whether groups of ranks may divide states; otherwise all ranks do.
     shard_groups: bool = True
+    #: Whether people divide what does not fit by tensors and layers, as with all of Megatron's
+    #: class.
     divides_models: bool = False
+    #: Whether it sets ZeRO to overlap; otherwise its messages hide behind nothing.
     overlaps_zero: bool = True
+    #: What it does with experts that have a capacity; None: it sets no limit.
     expert_capacity: ExpertCapacity | None = None
+    #: Whether groups of ranks may hold second copies of divided weights.
     secondary_shards: bool = False
+    #: Formats of fewer bits in which weights travel.
     gathers_in: frozenset[str] = frozenset()
+    #: Formats of fewer bits in which gradients travel.
     scatters_in: frozenset[str] = frozenset()
 
     def untold(
