@@ -93,7 +93,7 @@ class Recipes:
     recomputes_last_product: bool = True
     #: Whether it trains attention in 8 bits.
     fp8_attention: bool = False
-    #: Whether layers of multi-token prediction are trained unless told otherwise; None: where asked.
+    #: Whether layers of multi-token prediction are trained unless told otherwise; None: if asked.
     predicts: bool | None = None
     #: Format of gradients unless told otherwise. Their sums have a format of their own with weights
     #: in bf16 only: those in fp16 are scaled and summed as they are.
