@@ -37,8 +37,7 @@ _MECHANISM = {
     name: mechanism
     for mechanism, names in {
         "compute": (
-            *("matrix_16bit_ratio", "matrix_8bit_ratio", "matrix_4bit_ratio", "tile_rows"),
-            *("narrow_8bit_ratio", "narrow_4bit_ratio"),
+            *("matrix_16bit_ratio", "narrow_8bit_ratio", "narrow_4bit_ratio", "tile_rows"),
             *("matrix_flops_per_joule", "attention_matrix_ratio", "expert_ratio", "routing_s"),
             *("expert_half_elements", "narrow_experts_s", "scaled_sums_ratio"),
             "scaled_tiles_ratio",

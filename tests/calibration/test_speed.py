@@ -16,10 +16,12 @@ from service.calibration.left_out import (
     left_out_figures,
     with_entries,
 )
+from service.calibration.speed_terms import TERMS
 from service.calibration.timed import WIDENINGS, TimedPart, mechanism_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import exact
 from service.estimation.calibrations import calibration
+from service.estimation.levels import engine_keys
 from service.estimation.measurements.computed import computed
 from service.estimation.measurements.documents import MeasurementDocument
 from service.validation.left_out import LeftOutFigure, read_left_out
@@ -332,3 +334,17 @@ def test_power_comes_from_watts_or_from_energy_and_rate(
         predict(found)(rows, constants) for predict in (power.predictor, power.unseen_predictor)
     )
     assert all(unseen < seen)
+
+
+def test_engines_differ_by_what_their_source_issues_before_anyone_timed_them(packaged_snapshot):
+    """Fused layers have fewer kernels; batches managed in Python hold steps up, in C++ hardly."""
+    terms = {term.name: term for term in TERMS["speed/engines"]}
+
+    def usual(name: str, engine: str) -> float:
+        keys = engine_keys(engine, packaged_snapshot.engines)
+        return float(terms[name].value(terms[name].usual_place(keys)))
+
+    assert usual("layer_s", "autoawq") < usual("layer_s", "transformers")
+    assert usual("layer_s", "exllama") < usual("layer_s", "autoawq")
+    assert usual("layer_s", "tgi") == usual("layer_s", "vllm") < usual("layer_s", "tgi@before-2.0")
+    assert usual("sequence_s", "tgi") > 10.0 * usual("sequence_s", "tensorrt-llm")
