@@ -81,6 +81,7 @@ _KNOWN = (
         "loops_experts",
         "multiplies_integers",
         "replayed_accelerators",
+        "records_ahead",
         "vector_attention",
         "loaded_bits",
         "loading_lane_count",
