@@ -86,6 +86,7 @@ _KNOWN = (
         "loops_experts",
         "multiplies_integers",
         "replayed_accelerators",
+        "records_ahead",
         "vector_attention",
         "loaded_bits",
         "loading_lane_count",

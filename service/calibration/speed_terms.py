@@ -237,7 +237,14 @@ _MEMORY_RATIO = {"cpu-x86": 0.72, "cpu-arm": 0.72}
 #: Level Zero, by which SYCL and oneAPI drive Intel's graphics cards, submits kernels one by one,
 #: graphs being off by default: 7 billion parameters in Q4_0 take 14 to 20 ms a token on cards
 #: whose memory needs 1 to 7 ms for them, and so for others (llama.cpp, docs/backend/SYCL.md, 2025).
-_HOST_RATIO = {f"intel/{host}": 3.5 for host in ("desktop", "workstation", "laptop", "mini-pc")}
+_HOST_RATIO = {
+    **{f"intel/{host}": 3.5 for host in ("desktop", "workstation", "laptop", "mini-pc")},
+    # Threads of processors wait for each other after each operation: 2 us with eight of a Ryzen, 3
+    # us with eight of an EPYC, and longer the more there are (llama.cpp, pull requests 9461 and
+    # 9598, 2024). A layer has some thirty; servers have tens of threads on several dies, and are
+    # fastest with fewer than they have cores (issue 6434, EPYC 9654: 60 of 96). Judged from these.
+    "cpu/server-cpu": 2.5,
+}
 
 #: A ring goes on in one of a link's two directions, and both cores of a chip share its links (AWS,
 #: Trn1 and Inf2 architecture, 2025). Gaudi's engines feed ports without taking compute units: eight

@@ -46,6 +46,7 @@ from service.core.performance.native_kernels import (
     loops_experts,
     multiplies_integers,
     reaches_matrix_units,
+    records_ahead,
     replayed_accelerators,
     warp_ratio,
     widening_operations,
@@ -236,6 +237,7 @@ def _calibration(
     figures["multiplies_integers"] = exact(multiplies_integers(like, family, backend))
     figures["loops_experts"] = exact(loops_experts(like, family, backend))
     figures["replayed_accelerators"] = exact(replayed_accelerators(like, family, backend))
+    figures["records_ahead"] = exact(records_ahead(like, family, backend))
     figures["reaches_matrix_units"] = exact(reaches_matrix_units(like, family, backend))
     figures["widening_operations"] = exact(widening_operations(like, family, backend))
     figures["warp_ratio"] = exact(warp_ratio(like, family, backend))

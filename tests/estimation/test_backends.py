@@ -165,8 +165,9 @@ def test_vulkan_is_no_faster_than_the_interface_of_the_maker(packaged_snapshot, 
 
 
 #: What prompts by Vulkan may take at most, and at least, of the time that they take by the
-#: interface of the hardware's maker: the same matrix units, driven by simpler kernels.
-SAME_UNITS = (0.7, 2.0)
+#: interface of the hardware's maker: the same matrix units, driven by simpler kernels. Before the
+#: fastest accelerators a host that issues kernels one by one is slower than one that records them.
+SAME_UNITS = (0.65, 2.0)
 #: The same where Vulkan has vectors alone, and the maker's interface matrix units.
 VECTORS = (1.2, 12.0)
 #: Neither has matrix units.

@@ -144,6 +144,9 @@ class EngineOverhead:
     """Accelerators up to which a step with one token is a graph."""
     replayed_ratio: float = field(default=1.0, metadata=FIGURE)
     """Time of a layer in such a graph over that of issuing its kernels [-]."""
+    records_ahead: bool = field(default=False, metadata=ALIKE)
+    """Whether kernels are recorded while the accelerator works on those before, so that the time of
+    a layer is the accelerator's, as in a graph."""
     native: bool = field(default=False, metadata=ALIKE)
     """Whether native code drives an accelerator from a host that chooses tokens, by logits that are
     copied to it (llama.cpp, ``llama_context::decode``, 2025; ExLlamaV2, ``ExLlamaV2Sampler``,
@@ -275,7 +278,10 @@ class EngineOverhead:
     @property
     def layer_ratio(self) -> Number:
         """What host and backend do to the time of a layer: nothing to that of a graph's [-]."""
-        return 1.0 if self.replays_graphs else self.waited_ratio * self.backend_layer_ratio
+        if self.replays_graphs:
+            return 1.0
+        issued = 1.0 if self.records_ahead else self.waited_ratio
+        return issued * self.backend_layer_ratio
 
     def moved_per_score(self, fused: bool | None, head_features: Iterable[float] = ()) -> float:
         """What attention moves for each score, by what settings say of it and by heads [B]."""

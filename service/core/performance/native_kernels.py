@@ -199,6 +199,24 @@ REPLAYED_ALONE = (
 )
 #: Of these, where it may be several accelerators with some layers each.
 REPLAYED_DIVIDED = _SINCE_2025
+#: Where kernels are recorded into buffers of commands while the accelerator works on those before,
+#: so that a layer takes the time in which they begin and end there, whatever the host.
+RECORDED_AHEAD = (
+    DrivenKernels(
+        _SINCE_2025,
+        ("",),
+        ("vulkan", "vulkan-amdvlk"),
+        "llama.cpp, ggml_backend_vk_graph_compute, 2025: what is recorded is submitted after 100 "
+        "kernels or 100 MB of weights, so that recording the next ones overlaps with it",
+    ),
+    DrivenKernels(
+        frozenset({"llama.cpp"}),
+        ("apple-",),
+        ("metal",),
+        "llama.cpp, pull requests 1860 and 9698, 2023-2024: several threads encode buffers of "
+        "commands that are enqueued at the start",
+    ),
+)
 #: Operations of 32-bit lanes that scale a block's sum in such a product, beside its conversion: a
 #: multiplication by one scale, and one that adds (llama.cpp, mmq.cuh, vec_dot_q8_0_q8_1_mma, 2025).
 SCALING_OPERATIONS = 2.0
@@ -219,6 +237,11 @@ def replayed_accelerators(release: str, family: str, backend: str | None = None)
     if not any(one.holds(release, family, backend) for one in REPLAYED_ALONE):
         return 0.0
     return inf if release in REPLAYED_DIVIDED else 1.0
+
+
+def records_ahead(release: str, family: str, backend: str | None = None) -> bool:
+    """Whether a release records kernels while the accelerator works on those before."""
+    return any(one.holds(release, family, backend) for one in RECORDED_AHEAD)
 
 
 def attends_on_vectors(release: str, family: str, backend: str | None = None) -> bool:

@@ -99,6 +99,7 @@ class RankSteps:
     ``prompt_launch_count`` kernels, zero where nobody counted them, and starts in ``prompts_s``.
     Decoding attends to ``bucket_ratio`` times as many tokens as there are. Work of
     ``experts_on_host`` is none of the accelerator's.
+    Kernels of steps with prompts are issued while others run, which saves ``ahead_s``.
     ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not overlap with the
     longer. Attention ``skips_masked`` pairs, or computes them. A graph saves ``replaying_s`` of
     steps with one token. Where the host computes what lies there, many tokens are ``copying``.
@@ -128,6 +129,7 @@ class RankSteps:
     chosen_bytes: Number
     told_s: Number
     layers_s: Number
+    ahead_s: Number
     replaying_s: Number
     issued_s: Number
     eager: bool
@@ -283,9 +285,15 @@ class RankSteps:
             # The next step is made ready meanwhile: only the excess is seen.
             meanwhile_s = work_s + interconnect_s + overhead_s + self.handed_s + late_s
             scheduling_s = maximum(scheduling_s - meanwhile_s, 0.0)
+        saved_s: Number = 0.0
+        if not is_nothing(self.ahead_s):
+            saved_s = self.ahead_s * load.prompts
         if not is_nothing(self.replaying_s):
             # A mean between one and two is that of steps with one and of others.
-            overhead_s = overhead_s - self.replaying_s * minimum(maximum(2.0 - tokens, 0.0), 1.0)
+            alone = minimum(maximum(2.0 - tokens, 0.0), 1.0)
+            saved_s = maximum(saved_s, self.replaying_s * alone)
+        if not is_nothing(saved_s):
+            overhead_s = overhead_s - saved_s
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
@@ -428,10 +436,10 @@ def _rank_steps(
     narrowing_s = hardware.narrow_experts_s * narrow_layers
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
     layers_s = engine.layer_s * engine.layer_ratio * fused_layers(work, engine) * issued_ratio
-    replaying_s: Number = 0.0
-    if replays(work, parallelism, engine):
-        replayed_s = engine.layer_s * engine.replayed_ratio * fused_layers(work, engine)
-        replaying_s = maximum(layers_s - replayed_s, 0.0)
+    replayed_s = engine.layer_s * engine.replayed_ratio * fused_layers(work, engine)
+    graph_saves_s = maximum(layers_s - replayed_s, 0.0)
+    replaying_s = graph_saves_s if replays(work, parallelism, engine) else 0.0
+    queued = engine.native and not engine.launch_bound and not engine.records_ahead
     return RankSteps(
         work=work,
         context_ranks=parallelism.context,
@@ -464,6 +472,7 @@ def _rank_steps(
         told_s=engine.told_s * engine.waited_ratio if work.chosen_from else 0.0,
         layers_s=layers_s,
         replaying_s=replaying_s,
+        ahead_s=graph_saves_s if queued else 0.0,
         issued_s=engine.prompt_layer_s
         * engine.waited_ratio
         * engine.backend_layer_ratio

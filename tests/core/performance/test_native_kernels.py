@@ -13,6 +13,7 @@ from service.core.performance.native_kernels import (
     loops_experts,
     multiplies_integers,
     reaches_matrix_units,
+    records_ahead,
     warp_ratio,
     widening_operations,
 )
@@ -54,6 +55,35 @@ def test_vulkan_reaches_matrix_units_where_drivers_have_cooperative_matrices(
     release, family, backend, reached
 ):
     assert reaches_matrix_units(release, family, backend) is reached
+
+
+@pytest.mark.parametrize(
+    ("release", "family", "backend", "recorded"),
+    [
+        ("llama.cpp@2025", "nvidia-ada", "vulkan", True),
+        ("llama.cpp@2026", "amd-rdna4", "vulkan-amdvlk", True),
+        ("llama.cpp@2024", "amd-rdna3", "vulkan", False),  # recorded whole, then submitted
+        ("llama.cpp@2025", "nvidia-ada", "cuda", False),  # graphs of one token alone
+        ("llama.cpp@2025", "amd-rdna4", "hip", False),
+        ("llama.cpp@2024", "apple-silicon", "metal", True),
+        ("llama.cpp@2024", "apple-silicon", None, True),
+        ("exllama@v2", "nvidia-ada", None, False),
+    ],
+)
+def test_kernels_are_recorded_while_the_accelerator_works_where_buffers_are_submitted_in_parts(
+    release, family, backend, recorded
+):
+    assert records_ahead(release, family, backend) is recorded
+
+
+def test_a_slow_host_holds_up_no_layer_that_was_recorded_ahead():
+    """What is recorded later runs as a graph does: gaps are the accelerator's alone."""
+    issued = replace(CALIBRATION.engine, replays_graphs=False, core_time_ratio=2.0, host_ratio=1.0)
+    recorded = replace(issued, records_ahead=True)
+    assert issued.layer_ratio == 2.0
+    assert recorded.layer_ratio == replace(recorded, core_time_ratio=1.0).layer_ratio == 1.0
+    # What the host does between steps still takes its time.
+    assert recorded.waited_ratio == 2.0
 
 
 @pytest.mark.parametrize("family", ["nvidia-pascal", "amd-gcn", "amd-rdna2", "intel-xe-hpg"])

@@ -846,6 +846,26 @@ def test_logits_cross_the_link_of_a_host_that_chooses_tokens():
     assert copied_s(H100) < copied_s(narrow) / 20
 
 
+def test_kernels_of_prompts_are_issued_while_others_run():
+    """Native code issues kernels without waiting for them: with many rows each runs longer than
+    the next takes to be issued, and what is left is what a graph leaves."""
+    chosen = deployment("llama-70b")
+    work = rank_work(chosen.architecture, chosen.precision, Parallelism())
+    known = {"layer_s": 1e-4, "host_ratio": 1.5, "replayed_ratio": 0.4, "native": True}
+    queued, recorded = with_engine(**known), with_engine(**known, records_ahead=True)
+
+    def overhead_s(load, calibration):
+        return step_time(work, load, H100, Parallelism(), calibration).overhead_s
+
+    prompt, token = StepLoad(512.0, 1.0, 256.0, 0.0, 0.0), StepLoad(0.0, 0.0, 0.0, 2.0, 256.0)
+    layers = chosen.architecture.layer_count
+    less_s = overhead_s(token, queued) - overhead_s(prompt, queued)
+    assert less_s == pytest.approx(layers * 1e-4 * (1.5 - 0.4), rel=0.02)
+    # What was recorded ahead needs no more for a token than for a prompt.
+    assert overhead_s(token, recorded) == pytest.approx(overhead_s(prompt, recorded), rel=0.02)
+    assert overhead_s(token, recorded) < overhead_s(token, queued)
+
+
 def test_a_graph_of_one_token_saves_what_its_kernels_take_to_be_issued():
     chosen = deployment("llama-70b")
     model = (chosen.architecture, chosen.precision)
