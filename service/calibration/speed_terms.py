@@ -253,9 +253,9 @@ _HOST_RATIO = {
 _LINK_RATIO = {"ring": 0.3, "ethernet": 0.95}
 
 #: SGLang's kernels with tiles of 64 rows reach 230 to 266 TFLOPS on an H200, whose 32-bit units
-#: have a peak of 67 (its pull request 11730, 2025); those of vLLM had reached 104 to 116 on an H100
-#: (its pull request 13932, 2025).
-_SCALED_TILES_RATIO = {"vllm": 1.7}
+#: have a peak of 67 (its pull request 11730, 2025). Those of vLLM reached 104 to 116 on an H100 in
+#: February 2025 (its pull request 13932); later tiles are held to what is usual.
+_SCALED_TILES_RATIO = {"vllm@v0-0.6.6": 1.7}
 
 #: Compiled graphs narrow what the next product takes while the one before runs, as Gaudi's vector
 #: cores work beside its matrix engines: little more than beginning is left of it, as of an expert.

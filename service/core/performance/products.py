@@ -299,8 +299,8 @@ def expert_products(
             None
             if on_host
             else untuned_row_s(
-                *(size.row_flops, size.row_flops / cost.padded_row_s),
-                *(size.item, accelerator, calibration.engine),
+                size.row_flops,
+                *(size.row_flops / cost.padded_row_s, size.item, accelerator, calibration.engine),
             ),
             0.0 if on_host else filled_rows(size.item, accelerator, calibration.engine),
         )
