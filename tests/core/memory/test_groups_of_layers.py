@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.core.architecture.model import Span
+from service.core.architecture.model import Span, StateMixer
 from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
 from service.core.memory.inference.memory import inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
@@ -114,3 +114,22 @@ def test_a_model_without_windows_is_counted_by_its_tokens_alone(overheads):
     assert memory.counted_tokens == memory.tokens
     expected = memory.kv_cache_budget_bytes.value / 131072
     assert memory.kv_cache_capacity_tokens.value == pytest.approx(expected, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("model_id", "wide"),
+    [
+        # "float32" in the configurations of Qwen3.5 and Nemotron 3; Kimi's kernels
+        # keep states in 32 bit whatever the model's format.
+        ("Qwen/Qwen3.5-27B", True),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B", True),
+        ("moonshotai/Kimi-Linear-48B-A3B-Instruct", True),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", False),
+        ("nvidia/NVIDIA-Nemotron-Nano-9B-v2", False),
+    ],
+)
+def test_checkpoints_say_which_states_are_wide(packaged_snapshot, model_id, wide):
+    groups = packaged_snapshot.models[model_id].value.groups
+    states = [group.mixer for group in groups if isinstance(group.mixer, StateMixer)]
+    assert states
+    assert all(state.wide is wide for state in states)

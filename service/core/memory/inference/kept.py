@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from service.core.architecture.model import ImageEncoder
 from service.core.deployment import Deployment, ServingSettings
-from service.core.elementwise import Number
+from service.core.elementwise import Number, where
 from service.core.memory.inference.runtime import EngineRuntime
 
 #: Accelerators from which on graphs are captured for twice as many sequences.
 _WIDE_ACCELERATORS = 4
+#: Memory from which on they are in any case, and the share says so [B].
+_LARGE_BYTES = 160 * 2.0**30
 #: Share of the memory that is kept at most for the number of accelerators (SGLang, 2025: 0.79
 #: instead of 0.88 from 16 on).
 _MOST_KEPT_RATIO = 0.09
@@ -49,8 +51,9 @@ def kept_bytes(engine: EngineRuntime, deployment: Deployment, serving: ServingSe
     if engine.kept_rank_ratio > 0.0:
         ratio = min(engine.kept_rank_ratio * (together - 1), _MOST_KEPT_RATIO)
         kept = kept + ratio * deployment.accelerator.memory_bytes
-    if parallelism.tensor * copies >= _WIDE_ACCELERATORS:
-        kept = kept + engine.kept_wide_bytes
+    if parallelism.tensor * copies >= _WIDE_ACCELERATORS and engine.kept_wide_bytes > 0.0:
+        large = deployment.accelerator.memory_bytes >= _LARGE_BYTES
+        kept = kept + where(large, 0.0, engine.kept_wide_bytes)
     if copies > 1:
         kept = kept + engine.kept_copy_bytes * copies
     if serving.speculation is not None:

@@ -48,12 +48,12 @@ class EngineRuntime:
     ``activation_ratio`` this over its formula, and ``workspace_bytes`` what libraries take from the
     allocator beside them [B]. ``bytes_per_logit`` is what sampling takes, ``widened_logit_bytes``
     what is added where the model's own code widens logits and the engine runs that,
-    ``bytes_per_score`` what attention that is not fused takes for each score [B], of which
-    ``copied_score_bytes`` are a copy that some backends make, and ``fused_score_bytes`` the same
-    of fused attention, whose kernels take heads of a multiple of ``fused_features_multiple``
-    features, or of any number where that is zero [-]; where the engine ``keeps_copies``,
-    pools of some keep those of each step, whatever room is left, and with ``widens_prompts`` they
-    hold a matrix in 16 bit, too. The engine
+    ``bytes_per_score`` what attention that is not fused takes for each score, beside which
+    ``softmax_score_bytes`` are there at the peak [B], and of which ``copied_score_bytes`` are a
+    copy that some backends make, and ``fused_score_bytes`` the same of fused attention, whose
+    kernels take heads of a multiple of ``fused_features_multiple`` features, or of any number where
+    that is zero [-]; where the engine ``keeps_copies``, pools of some keep those of each step,
+    whatever room is left, and with ``widens_prompts`` they hold a matrix in 16 bit, too. The engine
     ``fuses_attention`` unless settings say otherwise, which not all of its users leave at that
     where its ``attention_varies``. Results of layers are ``result_ratio`` times as wide as
     activations: twice where they are in 32 bit. Speed goes by that, and by whether it
@@ -135,6 +135,7 @@ class EngineRuntime:
     most_step_tokens: float = inf
     cache_copies: float = 1.0
     bytes_per_score: float = 0.0
+    softmax_score_bytes: float = 0.0
     copied_score_bytes: float = 0.0
     fused_score_bytes: float = 0.0
     fused_features_multiple: float = 0.0
@@ -241,7 +242,8 @@ class EngineRuntime:
         fused = self.fuses_attention if fused is None else fused
         if fused:
             return self.fused_score_bytes
-        return self.bytes_per_score + (copies - 1.0) * self.copied_score_bytes
+        each = self.bytes_per_score + self.softmax_score_bytes
+        return each + (copies - 1.0) * self.copied_score_bytes
 
     def corrected(self, correction: Correction) -> EngineRuntime:
         """The same with what is measured corrected."""

@@ -46,6 +46,9 @@ def test_more_accelerators_keep_more_each(sglang):
     two, eight = (deployed(LLAMA_31_70B, Parallelism(tensor=degree)) for degree in (2, 8))
     assert kept_bytes(sglang, two, OWN) == 128 * MIB
     assert kept_bytes(sglang, eight, OWN) == 7 * 128 * MIB + 256 * 2 * MIB
+    # With much memory graphs are as large on one accelerator.
+    large = deployed(LLAMA_31_70B, Parallelism(tensor=8), memory_bytes=192e9)
+    assert kept_bytes(sglang, large, OWN) == 7 * 128 * MIB
 
 
 def test_copies_that_share_experts_keep_by_far_the_most(sglang):
