@@ -217,7 +217,18 @@ def inference_link_of(accelerator: Accelerator) -> str:
 
 
 def training_link_of(accelerator: Accelerator) -> str:
-    """As `link_of`, but plain rings apart: messages of tensor parallelism fill them."""
+    """As `link_of`, but plain rings and tori apart.
+
+    Messages of tensor parallelism fill rings. Links of tori are driven by engines of their own, so
+    that what travels takes nothing from what is computed meanwhile.
+
+    References
+    ----------
+    Austin et al., How to Scale Your Model, 2025, part 2 (links between chips and memory are written
+    and read while the matrix units work), https://jax-ml.github.io/scaling-book/tpus
+    """
+    if accelerator.family.startswith(_TORI):
+        return "torus"
     ring = accelerator.family.startswith(_PLAIN_RINGS) and link_of(accelerator) == "scale-up"
     return "ring" if ring else link_of(accelerator)
 

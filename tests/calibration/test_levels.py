@@ -22,6 +22,7 @@ from service.estimation.levels import (
     inference_link_of,
     measured_families,
     speed_keys,
+    training_link_of,
 )
 
 _PART = "speed/hardware"
@@ -174,3 +175,15 @@ def test_rows_that_tell_little_of_a_level_still_tell_that_it_was_measured(
 )
 def test_chips_in_a_torus_do_not_wait_as_long_as_in_a_ring(packaged_snapshot, accelerator, link):
     assert inference_link_of(packaged_snapshot.accelerators[accelerator].value) == link
+
+
+def test_links_of_tori_carry_messages_beside_computation(packaged_snapshot):
+    """Collectives of GPUs take some of the multiprocessors that compute meanwhile."""
+
+    def of(accelerator):
+        return training_link_of(packaged_snapshot.accelerators[accelerator].value)
+
+    assert of("google-tpu-v5p") == of("google-tpu-v6e") == "torus"
+    assert of("aws-trainium1") == "ring"
+    assert of("nvidia-h100-sxm-80gb") == of("amd-mi300x-192gb") == "scale-up"
+    assert of("nvidia-rtx-4090-24gb") == "pcie"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.calibration import power, speed, training
+from service.calibration import power, speed, training_terms
 from service.calibration.documents import document_text
 from service.calibration.groups import Group, by_source
 from service.calibration.hierarchy import Fitted
@@ -268,7 +268,7 @@ def test_intervals_are_wider_the_less_was_measured(
 def test_every_term_belongs_to_a_mechanism() -> None:
     by_host = {
         term.name
-        for term in (*speed.ALL_TERMS, *training.ALL_TERMS)
+        for term in (*speed.ALL_TERMS, *training_terms.ALL_TERMS)
         if mechanism_of(term.name) == "overhead"
     }
     assert by_host == {

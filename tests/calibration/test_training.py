@@ -11,7 +11,6 @@ import pytest
 from service.calibration.groups import by_source
 from service.calibration.speed_terms import TERMS as SPEED_TERMS
 from service.calibration.training import (
-    ALL_TERMS,
     MeasuredRun,
     measured_runs,
     predictor,
@@ -19,6 +18,7 @@ from service.calibration.training import (
     training_part,
     weights_of,
 )
+from service.calibration.training_terms import ALL_TERMS
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.performance.training.measured import MEASURED, RunKind, run_kind
 from service.estimation.levels import TRAINING, hardware_keys

@@ -190,9 +190,9 @@ def shared_batch(
                 f"take {each * asked.sequence_length:,} tokens",
             )
             return None
-        near = [max(round(unit * sequences / each), 1) for unit in (1.0, BINARY_MILLION)]
-        filling = (number for number in near if number % parallelism.pipeline == 0)
-        return next(filling, near[0]) * told
+        nearest = [max(round(unit * sequences / each), 1) for unit in (1.0, BINARY_MILLION)]
+        filling = (number for number in nearest if number % parallelism.pipeline == 0)
+        return next(filling, nearest[0]) * told
     if asked.global_batch_size is None:
         return None
     below, rest = divmod(asked.global_batch_size, each)

@@ -80,9 +80,9 @@ def with_open_choices(
     schedules = list(_other_schedules(setup, request))
     if schedules:
         others[_SCHEDULE] = schedules
-    other = _hidden_otherwise(setup, request)
-    if other is not None:
-        others[EXPERTS_HIDE] = [Other(replace(setup, settings=other), _OTHER_OVERLAP)]
+    hidden = _hidden_otherwise(setup, request)
+    if hidden is not None:
+        others[EXPERTS_HIDE] = [Other(replace(setup, settings=hidden), _OTHER_OVERLAP)]
     lacking = _may_lack(memory)
     if lacking > RARE_RATIO:
         for name, recomputing in _recomputing(setup, request):

@@ -110,9 +110,9 @@ def _has_large_steps(copies: ResolvedTraining, request: TrainingRequest) -> bool
     """Whether copies on each accelerator make larger steps than people take, untold."""
     setup = copies.setup
     batch = setup.micro_batch
-    tokens = batch.sequences * batch.tokens * setup.settings.gradient_accumulation_steps
-    told = tells_batch(request.training, setup.settings.gradient_accumulation_steps)
-    return not told and float(tokens) * setup.deployment.parallelism.data > MOST_STEP_TOKENS
+    steps = float(setup.settings.gradient_accumulation_steps)
+    tokens = float(batch.sequences * batch.tokens) * steps * setup.deployment.parallelism.data
+    return not tells_batch(request.training, steps) and tokens > MOST_STEP_TOKENS
 
 
 def _lacks_room(copies: ResolvedTraining, request: TrainingRequest) -> bool:

@@ -24,7 +24,7 @@ DIVIDES_MODELS: Final = "megatron-like"
 _TENSORS, _MOST_EXPERT_RANKS = (1, 2, 4, 8), 64
 #: Ranks that share a sequence of so many tokens or more, each of which has a piece of usual length:
 #: a choice of this service.
-_CONTEXTS, _LONG_TOKENS, _FEWEST_TOKENS = (1, 2, 4, 8, 16), 32_768, 8_192
+_CONTEXTS, _LONG_TOKENS, _FEWEST_TOKENS = (1, 4, 16), 32_768, 8_192
 #: What people who count in powers of two mean by a million, over a million [-].
 BINARY_MILLION: Final = 2.0**20 / 1e6
 
