@@ -30,6 +30,7 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "CostBasis": ("TotalCost", "basis"),
         "CrossEntropy": ("TrainingSettings", "cross_entropy"),
         "DpoReference": ("DpoRequest", "reference"),
+        "EightBitFormat": ("TrainingSettings", "weight_gather_dtype"),
         "ElectricityMatching": ("Electricity", "matching"),
         "ExpertDispatch": ("TrainingSettings", "expert_dispatch"),
         "RowsKept": ("SweepRequest", "keep"),

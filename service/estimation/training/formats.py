@@ -25,10 +25,15 @@ def with_base(request: TrainingRequest, recipes: Recipes) -> TrainingRequest:
     weights, grouped = request.precision.weights, request.precision.group_size is not None
     if request.training.method == "full" or weights not in _OF_WIDTH or grouped:
         return request
-    base = next((one for one in _OF_WIDTH[weights] if recipes.freezes(one)), weights)
+    base = loaded_base(weights, recipes)
     return request.model_copy(
         update={"precision": request.precision.model_copy(update={"weights": base})}
     )
+
+
+def loaded_base(weights: str, recipes: Recipes) -> str:
+    """Format that a framework loads a frozen base in that is asked for by a format or a width."""
+    return next((one for one in _OF_WIDTH.get(weights, ()) if recipes.freezes(one)), weights)
 
 
 def training_precision(

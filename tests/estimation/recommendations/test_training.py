@@ -629,3 +629,11 @@ def test_states_in_a_memory_tier_take_no_more_than_a_share_of_it(packaged_snapsh
     )
     chosen = host["choices"][0]["candidate"]
     assert chosen["training"]["offload_optimizer"] in ("nvme", "tier")
+
+
+def test_searches_of_adapters_load_a_base_as_single_estimates_do(packaged_snapshot):
+    run = SMALL["training"] | {"methods": ["lora"], "framework": "transformers"}
+    search = SMALL["search"] | {"precisions": ["int8"]}
+    found = resolve_training_search(asked(training=run, search=search), packaged_snapshot)
+    bases = {variant.precision.weights.id for variant in found.spaces[0].variants}
+    assert bases == {"bnb-int8"}

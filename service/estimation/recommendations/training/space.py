@@ -53,7 +53,7 @@ from service.estimation.training.batches import MOST_STEP_TOKENS
 from service.estimation.training.calibrations import training_figures
 from service.estimation.training.called import Method
 from service.estimation.training.checks import check_capacity, check_routes
-from service.estimation.training.formats import TRAINABLE, usual_weights
+from service.estimation.training.formats import TRAINABLE, loaded_base, usual_weights
 from service.estimation.training.lengths import within_models
 from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.setup import training_settings
@@ -381,6 +381,8 @@ def _weights(
     recipes: Recipes,
 ) -> Sequence[str]:
     """Formats of weights: of a base that stays as it is, or of what is trained."""
+    if method == "lora" and requested is not None:
+        return tuple(loaded_base(name, recipes) for name in requested)
     if method != "qlora" and requested is not None:
         return requested
     usual = usual_weights(architecture, method, recipes)
