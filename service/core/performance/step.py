@@ -17,7 +17,7 @@ from service.core.elementwise import (
     minimum,
     positive,
 )
-from service.core.lightweight import lightweight, maker
+from service.core.lightweight import lightweight
 from service.core.performance.attended import AttentionWork, attended
 from service.core.performance.beams import beams_pair_s
 from service.core.performance.calibration import (
@@ -48,8 +48,6 @@ from service.core.performance.products import (
 )
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import RankWork
-
-_step_time = maker(StepTime)
 
 #: What a score costs at least where attention has vectors alone: as much as one of a head of 128
 #: features, because sums over lanes take longest, however many features each lane has (llama.cpp,
@@ -282,20 +280,21 @@ class RankSteps:
         if not is_nothing(self.told_s):
             # The server's process falls behind where steps are shorter than it takes to tell them.
             overhead_s = maximum(overhead_s, self.told_s * sequences - work_s - interconnect_s)
-        return _step_time(
-            total_s=work_s + interconnect_s + overhead_s,
-            work_s=work_s,
-            compute_s=compute_s,
-            compute_bound_s=compute_bound_s,
-            interconnect_s=interconnect_s,
-            overhead_s=overhead_s,
-            flops=flops,
-            memory_bytes=memory_bytes,
-            narrowing_s=self.narrowing_s,
-            host_s=host_s,
-            uneven_s=uneven_s,
-            idle_compute_s=idle_compute_s,
-            uneven_bytes=uneven_bytes,
+        # By position, which takes less than half the time: names are those of the fields.
+        return StepTime(
+            work_s + interconnect_s + overhead_s,
+            work_s,
+            compute_s,
+            compute_bound_s,
+            interconnect_s,
+            overhead_s,
+            flops,
+            memory_bytes,
+            self.narrowing_s,
+            host_s,
+            uneven_s,
+            idle_compute_s,
+            uneven_bytes,
         )
 
     def _of_experts(

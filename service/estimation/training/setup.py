@@ -221,9 +221,7 @@ def as_told(
             architecture,
             parallelism,
         )
-        training = with_shard_degree(
-            training, recipes, parallelism, None if accelerator is None else accelerator.value
-        )
+        training = with_shard_degree(training, recipes, parallelism, accelerator.value)
     settings = training_settings(
         training,
         release.generation,
