@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from types import new_class
+from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 Declared = TypeVar("Declared")
 
@@ -27,8 +28,8 @@ else:
 def lightweight(declared: type[Declared]) -> type[Declared]:
     """Declares a dataclass that nothing assigns to, which the type checker sees to.
 
-    One that is frozen at run time takes several times as long to make. It has slots unless it
-    keeps properties that are computed once.
+    One that is frozen at run time takes several times as long to make. It has slots, and a
+    dictionary beside them where it keeps properties that are computed once.
     """
     if not any(isinstance(part, cached_property) for part in vars(declared).values()):
         return dataclass(slots=True, unsafe_hash=True)(declared)
@@ -45,28 +46,5 @@ def _with_slots(declared: type[Declared]) -> type[Declared]:
     held = (*own, "__dict__", "__weakref__")
     body = {name: part for name, part in vars(declared).items() if name not in held}
     body["__slots__"] = tuple(name for name in held if name not in inherited)
-    found: type[Declared] = type(declared)(declared.__name__, declared.__bases__, body)
-    return found
-
-
-def maker(declared: type[Declared]) -> type[Declared]:
-    """A function that makes values of a lightweight class as calling it does, in half the time.
-
-    Python calls a function directly, and a class through what makes and fills any object, with a
-    dictionary of all that is named.
-    """
-    known: dict[str, Any] = {"_declared": declared, "_new": object.__new__, "_missing": MISSING}
-    taken, lines = [], ["made = _new(_declared)"]
-    for each in fields(declared):  # type: ignore[arg-type]
-        name, default, value = each.name, f"_{each.name}", each.name
-        if each.default is not MISSING:
-            known[default], name = each.default, f"{name}={default}"
-        elif each.default_factory is not MISSING:
-            known[default], name = each.default_factory, f"{name}=_missing"
-            value = f"{default}() if {value} is _missing else {value}"
-        taken.append(name)
-        lines.append(f"made.{each.name} = {value}")
-    body = "\n    ".join((*lines, "return made"))
-    exec(f"def make({', '.join(taken)}):\n    {body}", known)  # noqa: S102 - as dataclasses are made
-    found: type[Declared] = known["make"]
-    return found
+    found: Any = new_class(declared.__name__, declared.__bases__, {}, lambda new: new.update(body))
+    return cast("type[Declared]", found)

@@ -16,7 +16,7 @@ from service.core.interval import (
     quotient,
     scale,
 )
-from service.core.lightweight import computed_once, lightweight, maker
+from service.core.lightweight import computed_once, lightweight
 from service.core.performance.calibration import PowerModel
 from service.core.performance.usage import PhaseUse, Usage
 from service.core.platform import Platform
@@ -156,9 +156,6 @@ class PhasePower:
         return bounded(spread_w, self.least_w, self.most_w)
 
 
-_phase_power = maker(PhasePower)
-
-
 @lightweight
 class DeploymentPower:
     """Mean IT power of a deployment, before the building's share.
@@ -206,9 +203,6 @@ class DeploymentPower:
     def main(self) -> PhasePower:
         """Power while tokens are decoded, or a model is trained."""
         return self.phases[-1]
-
-
-_deployment_power = maker(DeploymentPower)
 
 
 @lightweight
@@ -301,7 +295,7 @@ def deployment_power(
         value = maximum(value, waiting_w.value)
         busy_value = busy_value + use.time_ratio * value
         following_w = following_w + use.time_ratio * model.own_ratio * moving_w / (root * damping)
-        phases.append(_phase_power(use, wanted_w, value, idle_w.low, most_w, model.log_sigma))
+        phases.append(PhasePower(use, wanted_w, value, idle_w.low, most_w, model.log_sigma))
     busy_w = bounded(from_log_sigma(busy_value, model.log_sigma), idle_w.low, most_w)
     mean_w = independent_sum((scale(busy_w, busy), scale(waiting_w, 1.0 - busy)))
     platform = accelerator.platform
@@ -309,7 +303,7 @@ def deployment_power(
     host_w = _host_power_w(platform, machines / accelerator_count, busy, mean_w)
     parts = (mean_w, host_w, tiers_power_w)
     it_w = _it_power_w(parts, accelerator_count, machines, platform, model)
-    return _deployment_power(
+    return DeploymentPower(
         phases=tuple(phases),
         busy_power_w=busy_w,
         idle_power_w=idle_w,

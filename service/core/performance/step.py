@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from math import log
-from typing import NamedTuple
 
 from numpy import ndarray
 
@@ -18,9 +17,9 @@ from service.core.elementwise import (
     minimum,
     positive,
 )
-from service.core.lightweight import lightweight, maker
-from service.core.performance.attended import AttentionWork, attended
-from service.core.performance.beams import beams_pair_s
+from service.core.lightweight import lightweight
+from service.core.performance.attended import attended
+from service.core.performance.attention_cost import AttentionCost, attention_costs, is_on_vectors
 from service.core.performance.calibration import (
     COPIED_TOKENS,
     PerformanceCalibration,
@@ -34,7 +33,7 @@ from service.core.performance.issued import (
     prompt_launch_count,
     replays,
 )
-from service.core.performance.kernels import driven, engine_precision, peak_flops_per_s
+from service.core.performance.kernels import driven
 from service.core.performance.messages import HALVED_TOKENS, hidden_ratio, logits_s, token_message
 from service.core.performance.products import (
     ExpertProducts,
@@ -48,37 +47,12 @@ from service.core.performance.products import (
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import MACHINE_RANKS, RankWork
 
-_step_time = maker(StepTime)
-
-#: What a score costs at least where attention has vectors alone: as much as one of a head of 128
-#: features, because sums over lanes take longest, however many features each lane has (llama.cpp,
-#: fattn-vec-f16.cuh, 2025: a warp for each key) [FLOP].
-_VECTOR_SCORE_FLOPS = 512.0
 #: Tokens up to which products of experts are those of a matrix and some vectors, which have no
 #: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
 _VECTOR_ROWS = 8
 #: How far the time is off that a server's process takes to tell tokens, either way: servers' cores
 #: differ by half (``core_time_ratio`` of platforms), and load generators often share them [-].
 _TOLD_DOUBT_RATIO = 1.5
-
-
-class AttentionCost(NamedTuple):
-    """Attention of layers alike: time by pair of tokens, and by token that is read.
-
-    Such a token moves ``token_bytes``. Scores that are not fused take ``scores_s`` and
-    ``scores_bytes`` for a pair besides. A pair of a prompt takes ``pair_flops``; where beams share
-    tokens, and where latents are expanded in prompts alone, pairs of decoding take
-    ``decoded_pair_s`` and the FLOPs of the layer.
-    """
-
-    layer: AttentionWork
-    pair_flops: float
-    pair_s: Number
-    decoded_pair_s: Number
-    token_s: Number
-    token_bytes: float
-    scores_s: Number
-    scores_bytes: float
 
 
 @lightweight
@@ -311,21 +285,22 @@ class RankSteps:
             faster_s = maximum(told_s / _TOLD_DOUBT_RATIO - within_s, overhead_s)
             overhead_s = maximum(overhead_s, told_s - within_s)
             unsure_s = maximum(overhead_s, (slower_s - faster_s) / (2.0 * log(_TOLD_DOUBT_RATIO)))
-        return _step_time(
-            total_s=work_s + interconnect_s + overhead_s,
-            work_s=work_s,
-            compute_s=compute_s,
-            compute_bound_s=compute_bound_s,
-            interconnect_s=interconnect_s,
-            overhead_s=overhead_s,
-            flops=flops,
-            memory_bytes=memory_bytes,
-            unsure_overhead_s=unsure_s,
-            narrowing_s=self.narrowing_s,
-            host_s=host_s,
-            uneven_s=uneven_s,
-            idle_compute_s=idle_compute_s,
-            uneven_bytes=uneven_bytes,
+        # By position, which takes less than half the time: names are those of the fields.
+        return StepTime(
+            work_s + interconnect_s + overhead_s,
+            work_s,
+            compute_s,
+            compute_bound_s,
+            interconnect_s,
+            overhead_s,
+            flops,
+            memory_bytes,
+            unsure_s,
+            self.narrowing_s,
+            host_s,
+            uneven_s,
+            idle_compute_s,
+            uneven_bytes,
         )
 
     def _of_experts(
@@ -390,48 +365,13 @@ def _rank_steps(
     experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
     on_host = bool(experts) and calibration.host is not None
     routed_flops = 0.0 if on_host else sum(one.token_flops for one in experts)
-    attention: tuple[AttentionCost, ...] = ()
     moved_per_score = engine.moved_per_score(fused, (one.head_features for one in work.attention))
-    # Where nobody states what vector units reach, attention counts as though on matrix units.
-    on_vectors = (
-        engine.vector_attention
-        and moved_per_score == 0.0
-        and "fp32" in accelerator.peak_flops_per_s
-    )
     streamed_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
         hardware.memory_ratio
     )
-    if work.attention:
-        reached = engine.vector_attention_ratio if on_vectors else hardware.attention_matrix_ratio
-        rates = {
-            one: reached
-            * peak_flops_per_s(
-                accelerator, "fp32" if on_vectors else engine_precision(one, engine)
-            )[0]
-            for one in {layer.operands for layer in work.attention}
-        }
-        least_flops = _VECTOR_SCORE_FLOPS if on_vectors else 0.0
-        bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
-            hardware.attention_memory_ratio
-        )
-        again = engine.regrows_cache, engine.repeats_heads, engine.head_reads_exponent_ratio
-        moved = [one.moved_bytes_per_token(*again) for one in work.attention]
-        attention = tuple(
-            AttentionCost(
-                layer,
-                pair_flops := layer.of_prompts(engine.expands_latents),
-                pair_s := max(pair_flops, layer.scores_per_pair * least_flops)
-                / rates[layer.operands],
-                beams_pair_s(layer, pair_s, accelerator)
-                if pair_flops == layer.flops_per_pair
-                else layer.flops_per_pair / rates[layer.operands],
-                moved_bytes / bytes_per_s,
-                moved_bytes,
-                layer.scores_per_pair * moved_per_score / streamed_per_s,
-                layer.scores_per_pair * moved_per_score,
-            )
-            for layer, moved_bytes in zip(work.attention, moved, strict=True)
-        )
+    attention = attention_costs(
+        work.attention, accelerator, calibration, moved_per_score, streamed_per_s
+    )
     narrow_layers = 0.0 if on_host else narrow_expert_layers(work, accelerator, engine)
     narrowing_s = hardware.narrow_experts_s * narrow_layers
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
@@ -480,7 +420,8 @@ def _rank_steps(
         eager=eager and engine.replays_graphs,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
-        skips_masked=moved_per_score == 0.0 and not on_vectors,
+        skips_masked=moved_per_score == 0.0
+        and not is_on_vectors(accelerator, calibration, moved_per_score),
         rereads_by_sequence=engine.head_reads_exponent_ratio > 0.0 and engine.rereads_by_sequence,
         elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
         * engine.result_ratio,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number, maximum, minimum, where
-from service.core.lightweight import lightweight, maker
+from service.core.lightweight import lightweight
 from service.core.performance.kernels import peak_flops_per_s
 
 #: Matrix precision in which work is counted: the energy of an operation goes with its operands'
@@ -31,9 +31,6 @@ class PhaseUse:
     kernel_ratio: Number
     bytes_per_s: Number
     matrix_flops_per_s: Number
-
-
-_phase_use = maker(PhaseUse)
 
 
 @lightweight
@@ -103,7 +100,7 @@ def phase_use(
     """
     # A phase that never comes has steps of no length.
     total_s = maximum(total_s, _LEAST_STEP_S)
-    return _phase_use(
+    return PhaseUse(
         time_ratio=time_ratio,
         kernel_ratio=maximum(1.0 - waiting_s / total_s, 0.0),
         bytes_per_s=memory_bytes / total_s,

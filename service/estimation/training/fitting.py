@@ -139,13 +139,13 @@ def untold_that_fits(
     """
     whole, asked = _of_all_ranks(run, asked, resolved)
     stages = further_stages(asked, whole.setup, framework)
-    if _is_beyond(whole.memory, stages):
+    if is_beyond(whole.memory, stages):
         return None
     kept = _dividing(whole, stages, asked, resolved)
     return _fitted(run, kept, ()) if kept.memory.fits else None
 
 
-def _is_beyond(memory: TrainingMemory, stages: Sequence[int]) -> bool:
+def is_beyond(memory: TrainingMemory, stages: Sequence[int]) -> bool:
     """Whether what none of some ZeRO stages divides is more than there is by itself.
 
     The first one divides states of the optimizer alone. A run that does not fit has the smallest

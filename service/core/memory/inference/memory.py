@@ -30,7 +30,7 @@ from service.core.interval import (
     shift,
     shortfall,
 )
-from service.core.lightweight import computed_once, lightweight, maker
+from service.core.lightweight import computed_once, lightweight
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import (
     StepShape,
@@ -328,9 +328,6 @@ class InferenceMemory:
         return deciding_stretch(self)
 
 
-_inference_memory = maker(InferenceMemory)
-
-
 def inference_memory(
     deployment: Deployment,
     workload: InferenceWorkload,
@@ -440,7 +437,7 @@ def _on_stage(
         cached = maximum(cached, taken)
     sigma = cache_log_sigma(layout, engine.size_log_sigma, paged=engine.fills_share)
     headroom, cache = shift(room, -cached), from_log_sigma(cached, sigma)
-    return _inference_memory(
+    return InferenceMemory(
         deployment=deployment,
         workload=workload,
         serving=serving,

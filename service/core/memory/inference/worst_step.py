@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from service.core.deployment import InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, floor, maximum, minimum
-from service.core.lightweight import maker
 from service.core.memory.inference.activations import StepShape
 from service.core.memory.inference.copies import copies_held, copying, pooled_bytes
 from service.core.memory.inference.plans import StagePlan
 from service.core.memory.inference.runtime import EngineRuntime
-
-_step_shape = maker(StepShape)
 
 
 def step_shape(
@@ -31,7 +28,7 @@ def step_shape(
         )
         budget = maximum(floor(at_once / peak.image_tokens), 1.0)
         images = asked if peak.cross_attended else minimum(asked, budget)
-    return _step_shape(
+    return StepShape(
         step_tokens=at_once,
         attended_tokens=attended,
         sampled_sequences=at_once if engine.whole_prompt_logits else sampled,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.core.elementwise import Number, is_nothing, maximum, minimum, sqrt, where
-from service.core.lightweight import lightweight, maker
+from service.core.lightweight import lightweight
 from service.core.performance.inference.replica import Mix, Replica, met_together
 from service.core.performance.steps import StepTime
 
@@ -53,9 +53,6 @@ class SteadyState:
     queued_prompts: Number = 0.0
     varied_s: Number = 0.0
     wave_prompts: Number = 0.0
-
-
-_steady_state = maker(SteadyState)
 
 
 def closed_loop(
@@ -154,7 +151,7 @@ def closed_loop(
     }
     if not is_nothing(wave_prompts):
         parts_s["wave"] = wave_s
-    return _steady_state(
+    return SteadyState(
         decode=mix.decode,
         prefill=prefill,
         chunks=replica.prefill_chunks,

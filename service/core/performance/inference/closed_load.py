@@ -13,7 +13,7 @@ from functools import partial
 
 from service.core.elementwise import Number, exp, is_nothing, maximum, minimum
 from service.core.interval import Interval
-from service.core.lightweight import computed_once, lightweight, maker
+from service.core.lightweight import computed_once, lightweight
 from service.core.otherwise import Other, reaching
 from service.core.performance.inference.batching import SteadyState, closed_loop, companions
 from service.core.performance.inference.open_load import ReplicaLoad, TimedLoad
@@ -73,9 +73,6 @@ class ClosedLoad(TimedLoad):
         return reaching(own, [Other(figure(self.differing), _DIFFERING_RATIO)])
 
 
-_closed_load = maker(ClosedLoad)
-
-
 def closed_load(
     replica: Replica,
     slots: Number,
@@ -129,7 +126,7 @@ def _of_state(
     # Fewer users than replicas leave some replicas without work part of the time.
     busy = minimum(requests, 1.0)
     differing = partial(_of_state, replica, slots, requests, prefill, alike=state)
-    return _closed_load(
+    return ClosedLoad(
         state=state,
         running_sequences=running,
         waiting_requests=waiting,

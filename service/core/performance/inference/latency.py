@@ -18,7 +18,7 @@ from service.core.deployment import (
 )
 from service.core.elementwise import Number, Truth, everywhere, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
-from service.core.lightweight import computed_once, lightweight, maker
+from service.core.lightweight import computed_once, lightweight
 from service.core.otherwise import Other, reaching
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState
@@ -50,8 +50,6 @@ from service.core.performance.inference.tasks import task_s
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.steps import StepTime
 from service.core.performance.usage import PhaseUse, Usage, phase_use, reference_flops_per_s
-
-_usage_of = maker(Usage)
 
 #: What stands for a time or share that is none.
 _LEAST_S = 1e-12
@@ -346,9 +344,6 @@ class InferenceLatency:
         return phase(step, self.peak_flops_per_s, self.memory_bandwidth_bytes_per_s, starved)
 
 
-_latency = maker(InferenceLatency)
-
-
 def inference_latency(
     deployment: Deployment,
     workload: InferenceWorkload,
@@ -398,7 +393,7 @@ def inference_latency(
         load = closed_load(replica, slots, requests, prefill, in_batches=in_batches)
     else:
         load = open_load(filled, workload.requests_per_s / replicas)
-    return _latency(deployment, workload, calibration, load, filled=filled)
+    return InferenceLatency(deployment, workload, calibration, load, filled=filled)
 
 
 def _disaggregated(
@@ -415,7 +410,7 @@ def _disaggregated(
         load = pooled_closed_load(pools, float(workload.concurrency))
     else:
         load = pooled_open_load(pools, float(workload.requests_per_s))
-    return _latency(deployment, workload, replica.calibration, load, pools=pools)
+    return InferenceLatency(deployment, workload, replica.calibration, load, pools=pools)
 
 
 def _usage(
@@ -457,7 +452,7 @@ def _usage(
             reference,
         )
 
-    return _usage_of(
+    return Usage(
         memory_utilisation_ratio=minimum(
             bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0
         ),

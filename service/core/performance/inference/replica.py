@@ -21,14 +21,12 @@ from service.core.elementwise import (
     where,
 )
 from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
-from service.core.lightweight import computed_once, lightweight, maker
+from service.core.lightweight import computed_once, lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
 from service.core.performance.release_kernels import PARTS_UNDER_WAY, PENDING_LAUNCHES
 from service.core.performance.step import RankSteps
 from service.core.performance.steps import StepLoad, StepTime
-
-_step_load = maker(StepLoad)
 
 #: A prompt takes at least this share of its time alone from the steps that it shares.
 _LEAST_ADDED_RATIO = 0.05
@@ -121,9 +119,6 @@ class Mix:
         a remainder needs a step of its own.
         """
         return self.chunks + minimum(self.chunks - 1.0, 0.5)
-
-
-_mix = maker(Mix)
 
 
 @lightweight
@@ -253,7 +248,7 @@ class Replica:
         room = new * self.encodable(room / new) if self.encoder is not None else room
         tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
         alone = decode_load(requests, neighbours + 1.0)
-        mixed_load = _step_load(
+        mixed_load = StepLoad(
             tokens,
             requests.prompts(tokens),
             requests.prefill_context_tokens,
@@ -264,7 +259,7 @@ class Replica:
         base_s, added_s = _parts(decode, mixed, prefill, tokens / new, decodes)
         overlapping = self.overlapping_stages
         at_work = self.calibration.engine.stages_at_work(overlapping)
-        return _mix(
+        return Mix(
             prompts=prompts,
             decoding=decoding,
             neighbours=neighbours,
@@ -398,10 +393,10 @@ def prompt_load(requests: Requests, chunk_tokens: Number) -> StepLoad:
     """What a step of a prompt's chunk alone processes, by the token budget of a step [token]."""
     chunk = minimum(requests.new_input_tokens, chunk_tokens)
     copies = requests.beams.prompt_copies
-    return _step_load(chunk, copies, requests.prefill_context_tokens, 0.0, 0.0)
+    return StepLoad(chunk, copies, requests.prefill_context_tokens, 0.0, 0.0)
 
 
 def decode_load(requests: Requests, requests_per_stage: Number) -> StepLoad:
     """What a step processes of so many requests that decode in a pipeline stage [-]."""
     sequences = scaled(maximum(requests_per_stage, 1.0), requests.beams.width)
-    return _step_load(0.0, 0.0, 0.0, sequences, requests.decode_context_tokens)
+    return StepLoad(0.0, 0.0, 0.0, sequences, requests.decode_context_tokens)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, is_nothing, maximum, scaled
-from service.core.lightweight import maker
 from service.core.performance.beams import with_beams
 from service.core.performance.buckets import filled_tokens
 from service.core.performance.calibration import PerformanceCalibration
@@ -13,10 +12,6 @@ from service.core.performance.inference.speculation import Drafting
 from service.core.performance.step import rank_steps, step_time
 from service.core.performance.steps import StepLoad, StepTime
 from service.core.performance.work import rank_work
-
-_replica = maker(Replica)
-
-_requests = maker(Requests)
 
 
 def new_input_tokens(workload: InferenceWorkload, calibration: PerformanceCalibration) -> Number:
@@ -67,7 +62,7 @@ def replica_of(
             serving.flash_attention,
         )
     attending = with_beams(work.attending_to(encoded_tokens), workload)
-    return _replica(
+    return Replica(
         steps=rank_steps(
             *(attending, deployment.accelerator, parallelism, calibration),
             *(serving.flash_attention, serving.enforce_eager),
@@ -76,7 +71,7 @@ def replica_of(
         ),
         parallelism=parallelism,
         calibration=calibration,
-        requests=_requests(
+        requests=Requests(
             new_input_tokens=new_input_tokens(workload, calibration),
             context_tokens=workload.input_tokens,
             output_tokens=workload.output_tokens,
