@@ -194,9 +194,10 @@ def _what_counts(
     bare = replace(serving, engine_version=None, engine_generation=None)
     timed = replace(bare, memory_utilization_ratio=0.0)
     sized = replace(bare, backend=None, usage_context="server", prompts_apart=0.0)
-    runtime = replace(calibration.runtime.of(serving.release), engine="", calibration="")
+    runtime = calibration.runtime.of(serving.release)
     copied = copying(serving.backend) if runtime.copied_score_bytes else ""
-    return (own.hardware, own.engine, own.power, own.widening, timed), (runtime, sized, copied)
+    memory = runtime.figures(), sized, copied
+    return (own.hardware, own.engine, own.power, own.widening, timed), memory
 
 
 def left_open_warnings(estimate: InferenceEstimate, open_: LeftOpen) -> Iterator[EstimateWarning]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
@@ -31,8 +31,6 @@ _METHODS: Mapping[str, str] = {
     **dict.fromkeys(("peft", "lora-sft", "sft-lora"), "lora"),
     **dict.fromkeys(("q-lora", "qlora-4bit", "lora-4bit", "4bit-lora"), "qlora"),
 }
-#: LoRA by what its base is quantised to, where that is not QLoRA's usual one.
-_OF_8_BITS = re.compile(r"q?-?lora-(?:8-?bit|int-?8)|(?:8-?bit|int-?8)-q?-?lora")
 #: Other ways to begin adapters, or to step them, whose sizes are those of LoRA.
 #: Source: PEFT, LoraConfig.init_lora_weights and optimizers/loraplus.py, 2025.
 _AS_LORA = ("pissa", "olora", "loftq", "eva", "corda", "lora+", "loraplus", "lora-plus")
@@ -119,23 +117,6 @@ def settings_of_method(given: object) -> object:
         if field in implied
     )
     return given if contradicts else {**given, **implied}
-
-
-def with_named_base(given: object) -> object:
-    """A run whose method names a base of 8 bits (8-bit LoRA), with the format of its weights.
-
-    Weights that are told apart stay as they are.
-    """
-    training = given.get("training") if isinstance(given, Mapping) else None
-    method = training.get("method") if isinstance(training, Mapping) else None
-    if not isinstance(method, str) or not _OF_8_BITS.fullmatch(_plain(method)):
-        return given
-    asked = cast("Mapping[str, Any]", given)
-    precision = asked.get("precision") or {}
-    if isinstance(precision, Mapping) and precision.get("weights") is None:
-        precision = {**precision, "weights": "int8"}
-    told = {**cast("Mapping[str, Any]", training), "method": "lora"}
-    return {**asked, "training": told, "precision": precision}
 
 
 def _implied(method: str) -> Mapping[str, Any]:

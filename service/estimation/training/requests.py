@@ -45,7 +45,6 @@ from service.estimation.training.called import (
     MethodName,
     OptimizerName,
     settings_of_method,
-    with_named_base,
 )
 
 #: The training run that examples and documentation use throughout.
@@ -148,8 +147,8 @@ class TrainingSettingsRequest(Request):
     method: MethodName = "full"
     """What is trained: all weights (full), adapters (lora), or adapters on a quantised base model
     (qlora). Other names are understood: SFT and pretraining as full, DoRA and other adapters as
-    lora with that adapter, QDoRA as qlora with it, 8-bit LoRA as lora on int8 weights, GaLore and
-    APOLLO as full with that optimizer."""
+    lora with that adapter, QDoRA as qlora with it, GaLore and APOLLO as full with that
+    optimizer."""
     lora_rank: int = Field(16, ge=1, le=8192)
     """Rank of LoRA adapters and others that have one."""
     lora_targets: TensorNames | None = Field(None, examples=[ALL_LINEAR])
@@ -414,11 +413,6 @@ class TrainingRequest(CatalogRequest):
     training: TrainingSettingsRequest = TrainingSettingsRequest()
     explain: bool = False
     """Add a step-by-step explanation."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_named_base(cls, given: object) -> object:
-        return with_named_base(given)
 
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
+from service.estimation.training.requests import TrainingSettingsRequest
 
 
 def understood(**asked):
@@ -66,16 +66,3 @@ def test_an_objective_is_no_method_and_is_led_to_where_it_is_asked(objective):
 def test_what_is_no_method_is_refused(given):
     with pytest.raises(ValidationError):
         understood(method=given)
-
-
-@pytest.mark.parametrize("method", ["8-bit LoRA", "LoRA int8", "lora_8bit", "8bit QLoRA"])
-def test_lora_on_8_bits_names_the_format_of_its_base(method):
-    run = {"model": "huggyllama/llama-7b", "accelerator": "nvidia-rtx-4090-24gb"}
-
-    def asked(**changed):
-        found = TrainingRequest.model_validate(run | {"training": {"method": method}} | changed)
-        return found.training.method, found.precision.weights
-
-    assert asked() == ("lora", "int8")
-    # What is told apart counts.
-    assert asked(precision={"weights": "gptq-int8"}) == ("lora", "gptq-int8")

@@ -7,8 +7,9 @@ allocator's slack follow from no formula; they are measured per engine and hande
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf
+from operator import attrgetter
 
 from service.core.deployment import Accelerator, Link, Parallelism
 from service.core.elementwise import Number, everywhere, hypot, maximum, minimum, where
@@ -245,6 +246,11 @@ class EngineRuntime:
         each = self.bytes_per_score + self.softmax_score_bytes
         return each + (copies - 1.0) * self.copied_score_bytes
 
+    def figures(self) -> tuple[object, ...]:
+        """All but its names: engines of which these are equal take as much memory."""
+        found: tuple[object, ...] = _FIGURES(self)
+        return found
+
     def corrected(self, correction: Correction) -> EngineRuntime:
         """The same with what is measured corrected."""
         return replace(
@@ -324,6 +330,9 @@ def channels_ratio(link: Link) -> Number:
 def communicates(parallelism: Parallelism) -> bool:
     """Whether a model's accelerators exchange messages within a step."""
     return parallelism.replica_accelerators > 1 or parallelism.expert > 1
+
+
+_FIGURES = attrgetter(*(one.name for one in fields(EngineRuntime)[2:]))
 
 
 @dataclass(frozen=True, slots=True)
