@@ -53,18 +53,24 @@ EXAMPLE_DEPLOYMENT: dict[str, Any] = {
 EXAMPLE_WORKLOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, "concurrency": 32}
 
 
-#: As an enumeration of one: generators of clients understand constants less well.
+#: As enumerations of one: generators of clients understand constants less well.
 _AsManyAsFit = Annotated[Literal["max"], WithJsonSchema({"type": "string", "enum": ["max"]})]
+_OfMachine = Annotated[Literal["machine"], WithJsonSchema({"type": "string", "enum": ["machine"]})]
 
 
 def _count_or_word(given: object) -> str:
-    """Links and command lines send numbers as text, too."""
+    """Tag of a number, or of a word in its place: links and command lines send both as text."""
     return BY_ID if isinstance(given, str) and given[:1].isalpha() else IN_LINE
 
 
 #: A number of requests in flight, or as many as fit.
 Concurrency = Annotated[
     Annotated[_AsManyAsFit, Tag(BY_ID)] | Annotated[int, Field(ge=1, le=1_000_000), Tag(IN_LINE)],
+    Discriminator(_count_or_word),
+]
+#: A number of data-parallel ranks, or as many as a machine has.
+RanksOfGroup = Annotated[
+    Annotated[_OfMachine, Tag(BY_ID)] | Annotated[int, Field(ge=1, le=1_000_000), Tag(IN_LINE)],
     Discriminator(_count_or_word),
 ]
 

@@ -53,6 +53,8 @@ _VECTOR_ROWS = 8
 #: How far the time is off that a server's process takes to tell tokens, either way: servers' cores
 #: differ by half (``core_time_ratio`` of platforms), and load generators often share them [-].
 _TOLD_DOUBT_RATIO = 1.5
+#: The logarithm of what lies between both ways [-].
+_TOLD_DOUBT_SPAN = 2.0 * log(_TOLD_DOUBT_RATIO)
 
 
 @lightweight
@@ -243,7 +245,6 @@ class RankSteps:
             more = self.prompt_message
             of_prompts_s = more.fixed_s + more.byte_s * tokens - interconnect_s
             interconnect_s = interconnect_s + of_prompts_s * load.prompts
-        hidden_s: Number = 0.0
         if not is_nothing(self.hidden_ratio):
             halved: Truth = tokens >= HALVED_TOKENS
             hidden_s = self.hidden_ratio * minimum(interconnect_s, work_s) * halved
@@ -284,7 +285,7 @@ class RankSteps:
             slower_s = maximum(told_s * _TOLD_DOUBT_RATIO - within_s, overhead_s)
             faster_s = maximum(told_s / _TOLD_DOUBT_RATIO - within_s, overhead_s)
             overhead_s = maximum(overhead_s, told_s - within_s)
-            unsure_s = maximum(overhead_s, (slower_s - faster_s) / (2.0 * log(_TOLD_DOUBT_RATIO)))
+            unsure_s = maximum(overhead_s, (slower_s - faster_s) / _TOLD_DOUBT_SPAN)
         # By position, which takes less than half the time: names are those of the fields.
         return StepTime(
             work_s + interconnect_s + overhead_s,

@@ -38,6 +38,7 @@ from service.estimation.requests import (
     LengthsRequest,
     ParallelismRequest,
     PrecisionRequest,
+    RanksOfGroup,
     TierReference,
 )
 from service.estimation.training.called import (
@@ -326,18 +327,14 @@ class TrainingSettingsRequest(Request):
     FSDP, torchtitan, torchtune, LitGPT, Llama Cookbook, MaxText, Levanter, FMS FSDP, LLM Foundry,
     NeMo AutoModel, verl and Colossal-AI, 2 for OpenRLHF, 1 for NeMo, Megatron Bridge and GPT-NeoX,
     0 for others; if the run does not fit by that, the lowest stage with which it does."""
-    data_parallel_shard_degree: (
-        Annotated[int, Field(ge=1, le=1_000_000)] | Literal["machine"] | None
-    ) = Field(None, examples=[8])
+    data_parallel_shard_degree: RanksOfGroup | None = Field(None, examples=[8])
     """Number of data-parallel ranks that share what zero_stage divides, each group of so many
     holding all of it (hybrid sharding, HSDP). It is torchtitan's
     data_parallel_shard_degree, DeepSpeed's mics_shard_size, and data-parallel ranks over Megatron's
     num_distributed_optimizer_instances; machine means as many as a machine has (HYBRID_SHARD of
     FSDP). It must divide the data-parallel ranks; ranks of context parallelism come on top. If
     null, all ranks are one group, but machine with FMS FSDP and LitGPT where that fits."""
-    secondary_shard_degree: (
-        Annotated[int, Field(ge=1, le=1_000_000)] | Literal["machine"] | None
-    ) = Field(None, examples=[8])
+    secondary_shard_degree: RanksOfGroup | None = Field(None, examples=[8])
     """With zero_stage 3, number of data-parallel ranks that hold a second copy of the weights in 16
     bit together, of which backward passes gather (ZeRO++, DeepSpeed's zero_hpz_partition_size);
     machine means as many as a machine has. It must divide the data-parallel ranks. If null, there

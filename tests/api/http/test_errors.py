@@ -449,6 +449,14 @@ async def test_a_framework_that_does_not_exist_is_refused(client):
     assert body["errors"][0]["suggestions"][0] == "torchtitan"
 
 
+@pytest.mark.parametrize("name", ["data_parallel_shard_degree", "secondary_shard_degree"])
+async def test_a_word_in_place_of_a_number_has_one_error(client, name):
+    asked = {"model": "llama-3.1-8b", "accelerator": "h100", "training": {name: "all"}}
+    [error] = problem(await client.post("/v1/estimates/training", json=asked), 422)["errors"]
+    assert error["pointer"] == f"/training/{name}"
+    assert error["detail"] == "must be a whole number or machine"
+
+
 SENT = "/v1/estimates/inference"
 
 

@@ -332,7 +332,8 @@ def communicates(parallelism: Parallelism) -> bool:
     return parallelism.replica_accelerators > 1 or parallelism.expert > 1
 
 
-_FIGURES = attrgetter(*(one.name for one in fields(EngineRuntime)[2:]))
+_NAMES = frozenset({"engine", "calibration"})
+_FIGURES = attrgetter(*(one.name for one in fields(EngineRuntime) if one.name not in _NAMES))
 
 
 @dataclass(frozen=True, slots=True)
