@@ -363,13 +363,13 @@ def inference_energy(
         NO_POWER if tiers is None else tiers_power_w(tiers, usage),
     )
     found = InferenceEnergy(
-        requests_per_s=rate,
-        power=power,
-        request=request_energy(power, rate),
-        request_hours=scale(quotient(exact(1.0), rate), count / SECONDS_PER_HOUR),
-        accelerators=count,
-        copies=setup.copies,
-        tiers_kgco2e=None if tiers is None else tiers_embodied_kgco2e(tiers),
+        rate,
+        power,
+        request_energy(power, rate),
+        scale(quotient(exact(1.0), rate), count / SECONDS_PER_HOUR),
+        count,
+        setup.copies,
+        None if tiers is None else tiers_embodied_kgco2e(tiers),
     )
     others = [
         one.then(lambda each: inference_energy(each, infrastructure, offered_per_s))

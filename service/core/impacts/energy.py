@@ -303,23 +303,24 @@ def deployment_power(
     host_w = _host_power_w(platform, machines / accelerator_count, busy, mean_w)
     parts = (mean_w, host_w, tiers_power_w)
     it_w = _it_power_w(parts, accelerator_count, machines, platform, model)
+    following_ratio = following_w * busy / mean_w.value
     return DeploymentPower(
-        phases=tuple(phases),
-        busy_power_w=busy_w,
-        idle_power_w=idle_w,
-        waiting_power_w=waiting_w,
-        accelerator_mean_power_w=mean_w,
-        host_power_w=host_w,
-        tiers_power_w=tiers_power_w,
-        it_power_w=it_w,
-        design_power_w=design_w,
-        most_power_w=most_w,
-        following_ratio=following_w * busy / mean_w.value,
-        accelerator_count=accelerator_count,
-        machines=machines,
-        platform=platform,
-        usage=usage,
-        model=model,
+        tuple(phases),
+        busy_w,
+        idle_w,
+        waiting_w,
+        mean_w,
+        host_w,
+        tiers_power_w,
+        it_w,
+        design_w,
+        most_w,
+        following_ratio,
+        accelerator_count,
+        machines,
+        platform,
+        usage,
+        model,
     )
 
 

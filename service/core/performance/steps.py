@@ -99,10 +99,10 @@ class StepTime:
         """What the time is spent on [-]."""
         whole_s = self.work_s + self.interconnect_s + self.overhead_s
         return TimeShares(
-            compute_ratio=self.compute_bound_s / whole_s,
-            memory_ratio=(self.work_s - self.compute_bound_s) / whole_s,
-            interconnect_ratio=self.interconnect_s / whole_s,
-            overhead_ratio=self.unsure_overhead_s / whole_s,
+            self.compute_bound_s / whole_s,
+            (self.work_s - self.compute_bound_s) / whole_s,
+            self.interconnect_s / whole_s,
+            self.unsure_overhead_s / whole_s,
         )
 
     def followed_by(self, other: StepTime, times: Number) -> StepTime:

@@ -100,9 +100,7 @@ def phase_use(
     """
     # A phase that never comes has steps of no length.
     total_s = maximum(total_s, _LEAST_STEP_S)
-    return PhaseUse(
-        time_ratio=time_ratio,
-        kernel_ratio=maximum(1.0 - waiting_s / total_s, 0.0),
-        bytes_per_s=memory_bytes / total_s,
-        matrix_flops_per_s=minimum(matrix_s / total_s, 1.0) * reference_flops_per_s,
-    )
+    kernel_ratio = maximum(1.0 - waiting_s / total_s, 0.0)
+    bytes_per_s = memory_bytes / total_s
+    matrix_flops_per_s = minimum(matrix_s / total_s, 1.0) * reference_flops_per_s
+    return PhaseUse(time_ratio, kernel_ratio, bytes_per_s, matrix_flops_per_s)

@@ -32,6 +32,7 @@ from service.core.interval import (
 )
 from service.core.lightweight import computed_once, lightweight
 from service.core.memory.fullest import fullest
+from service.core.memory.inference import held, kept
 from service.core.memory.inference.activations import (
     StepShape,
     images_peak_bytes,
@@ -49,13 +50,6 @@ from service.core.memory.inference.growth import (
     sequences_that_fit,
     step_tokens,
 )
-from service.core.memory.inference.held import (
-    growing_bytes,
-    growing_windows,
-    shared_bytes,
-    unset_tokens,
-)
-from service.core.memory.inference.kept import kept_bytes
 from service.core.memory.inference.otherwise import reaching
 from service.core.memory.inference.plans import StagePlan, draft_plan, engine_plans
 from service.core.memory.inference.room import (
@@ -288,7 +282,7 @@ class InferenceMemory:
     @property
     def growing_windows(self) -> Mapping[str, Number]:
         """What the next token adds to layers of each window [B/token]."""
-        return growing_windows(self.plan.cache, self.tokens)
+        return held.growing_windows(self.plan.cache, self.tokens)
 
     @property
     def context_limit_tokens(self) -> float:
@@ -305,9 +299,9 @@ class InferenceMemory:
     def rooms(self) -> tuple[Number, Number]:
         """What is left for caches within the engine's share, and on the accelerator [B]."""
         engine = self.engine
-        held = self.weights_bytes.value + self.libraries_bytes.value + self.slack_bytes.value
+        beside = self.weights_bytes.value + self.libraries_bytes.value + self.slack_bytes.value
         activations, graphs = self.activations_bytes.value, self.graphs_bytes.value
-        inside = held
+        inside = beside
         for part, counts in (
             (activations, engine.activations_in_share),
             (graphs, engine.graphs_in_share),
@@ -315,7 +309,7 @@ class InferenceMemory:
         ):
             if counts:
                 inside = inside + part
-        return self.usable_bytes - inside, self.capacity_bytes - held - activations - graphs
+        return self.usable_bytes - inside, self.capacity_bytes - beside - activations - graphs
 
     @property
     def deciding_sequences(self) -> SequencesRoom:
@@ -369,107 +363,122 @@ def _on_stage(
     steps = step_tokens(engine, serving, beams.prompt_copies * workload.input_tokens)
     sampled = sampled_sequences(engine, serving.max_running_sequences, beams.width)
     at_once = steps.at(concurrency_per_replica), sampled.at(concurrency_per_replica)
-    unset = unset_tokens(engine, deployment, serving)
+    unset = held.unset_tokens(engine, deployment, serving)
     attended = workload.input_tokens if engine.prefills_whole else maximum(tokens, unset)
     copies = score_copies(plan, engine, serving, workload, at_once[0], attended)
     shape = step_shape(plan, engine, serving, *at_once, attended, copies)
-    peak = step_peak_bytes(plan.peak, shape)
-    images = images_peak_bytes(plan.peak, shape)
-    activations = engine.activations(peak, images)
+    peak_bytes = step_peak_bytes(plan.peak, shape)
+    images_bytes = images_peak_bytes(plan.peak, shape)
+    activations_bytes = engine.activations(peak_bytes, images_bytes)
     if engine.may_store_scores(serving.flash_attention):
         # Where nobody says that attention is not fused, pools are taken to keep one copy at most.
         storing = replace(shape, bytes_per_score=engine.score_bytes(False, minimum(copies, 1.0)))
-        most = engine.activations(step_peak_bytes(plan.peak, storing), images)
-        high = maximum(activations.high, most.high)
-        activations = Interval(activations.value, activations.low, high)
+        most = engine.activations(step_peak_bytes(plan.peak, storing), images_bytes)
+        high = maximum(activations_bytes.high, most.high)
+        activations_bytes = Interval(activations_bytes.value, activations_bytes.low, high)
     drafting = draft_plan(engine, serving, deployment)
-    draft: Number = 0.0
+    draft_model_bytes: Number = 0.0
     if drafting is not None:
         each = layout_sequence_bytes(drafting.cache, tokens)
-        draft = drafting.weights.total_bytes + concurrency_per_replica * each
-    libraries = shift(
-        engine.libraries(parallelism, accelerator.scale_up), serving.reserved_bytes + draft
+        draft_model_bytes = drafting.weights.total_bytes + concurrency_per_replica * each
+    libraries_bytes = shift(
+        engine.libraries(parallelism, accelerator.scale_up),
+        serving.reserved_bytes + draft_model_bytes,
     )
-    graphs = engine.graphs(eager=serving.enforce_eager)
-    context = engine.context(accelerator)
+    graphs_bytes = engine.graphs(eager=serving.enforce_eager)
+    context_bytes = engine.context(accelerator)
     copies = engine.cache_copies
-    sequence = copies * layout_sequence_bytes(layout, tokens)
-    answers: Number = 0.0
+    sequence_bytes = copies * layout_sequence_bytes(layout, tokens)
+    beams_bytes: Number = 0.0
     if not is_nothing(sharing := beams.width - beams.prompt_copies):
-        answers = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
+        beams_bytes = copies * sharing * layout_sequence_bytes(layout, workload.output_tokens)
     # One sequence at a time holds what a step computes of its prompt beside its windows.
     prompt = minimum(shape.step_tokens, workload.input_tokens)
-    prefill = (
-        copies * layout_sequence_bytes(layout, tokens, prompt) - sequence
+    prefill_bytes = (
+        copies * layout_sequence_bytes(layout, tokens, prompt) - sequence_bytes
         if layout.windowed
         else 0.0
     )
-    shared = copies * shared_bytes(layout, workload, tokens)
-    growing = copies * growing_bytes(plan, engine, workload, serving, sequence / copies)
-    request = beams.prompt_copies * sequence + answers
-    cached = held_bytes(concurrency_per_replica, request - shared, growing) + shared + prefill
+    shared_bytes = copies * held.shared_bytes(layout, workload, tokens)
+    growing_bytes = copies * held.growing_bytes(
+        plan, engine, workload, serving, sequence_bytes / copies
+    )
+    request = beams.prompt_copies * sequence_bytes + beams_bytes
+    cached = (
+        held_bytes(concurrency_per_replica, request - shared_bytes, growing_bytes)
+        + shared_bytes
+        + prefill_bytes
+    )
 
-    slack = engine.slack(peak)
-    weights = engine.loaded(plan.weights.total_bytes, plan.weights.mix_log_sigma)
-    capacity = accelerator.memory_bytes
+    slack_bytes = engine.slack(peak_bytes)
+    weights_bytes = engine.loaded(plan.weights.total_bytes, plan.weights.mix_log_sigma)
+    capacity_bytes = accelerator.memory_bytes
     # Plain figures first, so that there are fewer passes where others are arrays.
-    inside = [weights, libraries]
+    inside = [weights_bytes, libraries_bytes]
     for part, counts in (
-        (graphs, engine.graphs_in_share),
-        (context, engine.context_in_share),
-        (activations, engine.activations_in_share),
+        (graphs_bytes, engine.graphs_in_share),
+        (context_bytes, engine.context_in_share),
+        (activations_bytes, engine.activations_in_share),
     ):
         if counts:
             inside.append(part)
-    counted = independent_sum((*inside, slack))
-    usable = engine.usable_bytes(capacity, serving.memory_utilization_ratio, counted.value)
-    kept = kept_bytes(engine, deployment, serving)
-    if not is_nothing(kept):
-        usable = usable - kept
-    room = cache_room(
-        usable,
+    counted = independent_sum((*inside, slack_bytes))
+    usable_bytes = engine.usable_bytes(
+        capacity_bytes, serving.memory_utilization_ratio, counted.value
+    )
+    kept_bytes = kept.kept_bytes(engine, deployment, serving)
+    if not is_nothing(kept_bytes):
+        usable_bytes = usable_bytes - kept_bytes
+    room_bytes = cache_room(
+        usable_bytes,
         counted,
-        capacity,
-        independent_sum((weights, libraries, graphs, activations, slack)),
+        capacity_bytes,
+        independent_sum(
+            (weights_bytes, libraries_bytes, graphs_bytes, activations_bytes, slack_bytes)
+        ),
     )
     if grows(unset):
-        taken = minimum(copies * layout_sequence_bytes(layout, unset), room.value)
+        taken = minimum(copies * layout_sequence_bytes(layout, unset), room_bytes.value)
         cached = maximum(cached, taken)
     sigma = cache_log_sigma(layout, engine.size_log_sigma, paged=engine.fills_share)
-    headroom, cache = shift(room, -cached), from_log_sigma(cached, sigma)
+    headroom_bytes, kv_cache_bytes = shift(room_bytes, -cached), from_log_sigma(cached, sigma)
+    weights_by_class_bytes = plan.weights.by_class_bytes
+    fits = headroom_bytes.value >= 0.0
+    host_bytes = engine.sized(plan.weights.host_bytes + engine.host_pool_bytes)
+    checkpoint_bytes = plan.weights.total_model_bytes
     return InferenceMemory(
-        deployment=deployment,
-        workload=workload,
-        serving=serving,
-        engine=engine,
-        plan=plan,
-        weights_bytes=weights,
-        weights_by_class_bytes=plan.weights.by_class_bytes,
-        kv_cache_bytes=cache,
-        activations_bytes=activations,
-        capacity_bytes=capacity,
-        usable_bytes=usable,
-        fits=headroom.value >= 0.0,
-        headroom_bytes=headroom,
-        room_bytes=room,
-        host_bytes=engine.sized(plan.weights.host_bytes + engine.host_pool_bytes),
-        checkpoint_bytes=plan.weights.total_model_bytes,
-        sequence_bytes=sequence,
-        beams_bytes=answers,
-        shared_bytes=shared,
-        growing_bytes=growing,
-        prefill_bytes=prefill,
-        shape=shape,
-        steps=steps,
-        sampled=sampled,
-        tokens=tokens,
-        concurrency_per_replica=concurrency_per_replica,
-        peak_bytes=peak,
-        images_bytes=images,
-        libraries_bytes=libraries,
-        context_bytes=context,
-        graphs_bytes=graphs,
-        slack_bytes=slack,
-        draft_model_bytes=draft,
-        kept_bytes=kept,
+        deployment,
+        workload,
+        serving,
+        engine,
+        plan,
+        weights_bytes,
+        weights_by_class_bytes,
+        kv_cache_bytes,
+        activations_bytes,
+        capacity_bytes,
+        usable_bytes,
+        fits,
+        headroom_bytes,
+        room_bytes,
+        host_bytes,
+        checkpoint_bytes,
+        sequence_bytes,
+        beams_bytes,
+        shared_bytes,
+        growing_bytes,
+        prefill_bytes,
+        shape,
+        steps,
+        sampled,
+        tokens,
+        concurrency_per_replica,
+        peak_bytes,
+        images_bytes,
+        libraries_bytes,
+        context_bytes,
+        graphs_bytes,
+        slack_bytes,
+        draft_model_bytes,
+        kept_bytes,
     )

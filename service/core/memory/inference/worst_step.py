@@ -29,16 +29,16 @@ def step_shape(
         budget = maximum(floor(at_once / peak.image_tokens), 1.0)
         images = asked if peak.cross_attended else minimum(asked, budget)
     return StepShape(
-        step_tokens=at_once,
-        attended_tokens=attended,
-        sampled_sequences=at_once if engine.whole_prompt_logits else sampled,
-        images=images,
-        bytes_per_logit=engine.logit_bytes(widened=peak.widens_logits),
-        bytes_per_score=engine.score_bytes(serving.flash_attention, copies),
-        result_ratio=engine.result_ratio,
-        widened_bytes=weights.widened_bytes if engine.holds_widened else 0.0,
-        repeated_bytes=engine.loaded_twice_bytes(weights),
-        pooled_bytes=_pooled_bytes(plan, engine, serving),
+        at_once,
+        attended,
+        at_once if engine.whole_prompt_logits else sampled,
+        images,
+        engine.logit_bytes(widened=peak.widens_logits),
+        engine.score_bytes(serving.flash_attention, copies),
+        engine.result_ratio,
+        weights.widened_bytes if engine.holds_widened else 0.0,
+        engine.loaded_twice_bytes(weights),
+        _pooled_bytes(plan, engine, serving),
     )
 
 

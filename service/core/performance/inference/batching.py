@@ -51,8 +51,8 @@ class SteadyState:
     prompts_per_step: Number = 0.0
     fuller_s: Number = 0.0
     queued_prompts: Number = 0.0
-    varied_s: Number = 0.0
     wave_prompts: Number = 0.0
+    varied_s: Number = 0.0
 
 
 def closed_loop(
@@ -94,25 +94,28 @@ def closed_loop(
     sequences = running_sequences / stages
     # Fewer sequences than stages do not meet at all.
     meeting = maximum(sequences, 1.0)
-    together, apart = companions(replica, meeting, dissolved=alike is not None)
+    together_prompts, apart = companions(replica, meeting, dissolved=alike is not None)
     # Who comes when other groups run meets a step under way; prompts that are apart begin as soon
     # as a place is free, which is when a step ends.
-    busy = minimum(meeting / together - 1.0, 1.0) * (1.0 - replica.prompts_apart)
-    prompts = minimum(sequences / (replica.held_steps + 0.5 * busy), replica.prompts_by_budget)
+    busy_ratio = minimum(meeting / together_prompts - 1.0, 1.0) * (1.0 - replica.prompts_apart)
+    most_prompts = replica.prompts_by_budget
     known = None if alike is None else alike.mix
-    mix = replica.mix(prompts, sequences, prefill, together) if known is None else known
+    if known is None:
+        prompts = minimum(sequences / (replica.held_steps + 0.5 * busy_ratio), most_prompts)
+        mix = replica.mix(prompts, sequences, prefill, together_prompts)
+    else:
+        mix = known
     base_s, taken_s = mix.base_s, mix.taken_s
-    own_s = own_prompts_s(replica, mix, prefill, busy, together)
+    own_s = own_prompts_s(replica, mix, prefill, busy_ratio, together_prompts)
     # A request meets the prompts of others, not those that are computed with its own.
-    others_ratio = 1.0 - together / meeting
+    others_ratio = 1.0 - together_prompts / meeting
     others_s = others_ratio * taken_s
     # No more prompts can be computed in a second than steps have time for.
-    most_prompts = replica.prompts_by_budget
     most = 1.0 / (base_s / most_prompts + taken_s)
     # Those that fit in one step do not wait for each other.
     fitting = maximum(mix.fitting_prompts, 1.0)
     # Who comes alone meets half of the step under way, and those who came before.
-    half_busy = 0.5 * busy
+    half_busy = 0.5 * busy_ratio
     met_ratio = 0.0 if is_nothing(apart) else apart / fitting
     met_steps = half_busy + later
     others_share = _others_share(
@@ -130,8 +133,6 @@ def closed_loop(
     met_share = met_ratio * others_share
     queued_s = met_share * (0.5 * own_s + under_way_s) / (1.0 - met_share)
     rate = minimum(sequences / (own_s + queued_s + met_steps * step_s), most)
-    # Each step ends as many requests as it takes prompts.
-    met_prompts = rate * step_s
     ttft_s = own_s + queued_s + under_way_s
     # Where steps have no time for more, what is left over makes steps full, and then prompts wait.
     backlog_s = maximum(sequences / rate - later * step_s - ttft_s, 0.0)
@@ -140,36 +141,45 @@ def closed_loop(
         backlog_s / maximum(later, 1.0), maximum(fullest_s - step_s, 0.0) * (later > 0)
     )
     waiting_s = backlog_s - later * fuller_s
-    wave_prompts = _wave_prompts(replica, together, apart, meeting)
+    wave_prompts = _wave_prompts(replica, together_prompts, apart, meeting)
     wave_s = wave_prompts * taken_s
     later_s = step_s + fuller_s - wave_s / maximum(later, 1.0)
-    parts_s = {
+    ttft_parts_s = {
         "own_prompt": own_s,
         "earlier_prompts": queued_s,
         "step_under_way": under_way_s,
         "backlog": waiting_s,
     }
     if not is_nothing(wave_prompts):
-        parts_s["wave"] = wave_s
+        ttft_parts_s["wave"] = wave_s
+    decode, chunks = mix.decode, replica.prefill_chunks
+    decoding_sequences = rate * later * (step_s + fuller_s) * stages
+    unloaded_ttft_s = replica.unloaded_ttft_s(prefill)
+    ttft_s = ttft_s + wave_s + waiting_s
+    # A single token has none after it; what one would take is told.
+    tpot_s = where(later > 0, later_s, decode.total_s)
+    requests_per_s = rate * stages
+    # Each step ends as many requests as it takes prompts.
+    prompts_per_step = rate * step_s
+    queued_prompts = met_ratio * rate * (queued_s + 0.5 * own_s + under_way_s)
     return SteadyState(
-        decode=mix.decode,
-        prefill=prefill,
-        chunks=replica.prefill_chunks,
-        decoding_sequences=rate * later * (step_s + fuller_s) * stages,
-        unloaded_ttft_s=replica.unloaded_ttft_s(prefill),
-        ttft_s=ttft_s + wave_s + waiting_s,
-        # A single token has none after it; what one would take is told.
-        tpot_s=where(later > 0, later_s, mix.decode.total_s),
-        requests_per_s=rate * stages,
-        ttft_parts_s=parts_s,
-        mix=mix,
-        busy_ratio=busy,
-        together_prompts=together,
-        others_ratio=others_ratio,
-        prompts_per_step=met_prompts,
-        fuller_s=fuller_s,
-        queued_prompts=met_ratio * rate * (queued_s + 0.5 * own_s + under_way_s),
-        wave_prompts=wave_prompts,
+        decode,
+        prefill,
+        chunks,
+        decoding_sequences,
+        unloaded_ttft_s,
+        ttft_s,
+        tpot_s,
+        requests_per_s,
+        ttft_parts_s,
+        mix,
+        busy_ratio,
+        together_prompts,
+        others_ratio,
+        prompts_per_step,
+        fuller_s,
+        queued_prompts,
+        wave_prompts,
     )
 
 

@@ -118,24 +118,30 @@ def _of_state(
 
     Whether answers differ is ``told`` or open.
     """
-    running = maximum(minimum(requests, slots), 1.0)
-    state = closed_loop(replica, running, prefill, alike=alike)
+    running_sequences = maximum(minimum(requests, slots), 1.0)
+    state = closed_loop(replica, running_sequences, prefill, alike=alike)
     # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
-    waiting = maximum(requests - running, 0.0)
-    wait_s = waiting / state.requests_per_s
+    waiting_requests = maximum(requests - running_sequences, 0.0)
+    wait_s = waiting_requests / state.requests_per_s
     # Fewer users than replicas leave some replicas without work part of the time.
-    busy = minimum(requests, 1.0)
-    differing = partial(_of_state, replica, slots, requests, prefill, alike=state)
+    busy_ratio = minimum(requests, 1.0)
+    requests_per_s = state.requests_per_s * busy_ratio
+    mean_ttft_s = state.ttft_s + wait_s
+    ttft_parts_s = {**state.ttft_parts_s, "free_slot": wait_s}
+    times = partial(_percentiles, replica, state, running_sequences, waiting_requests)
+    compute_differing = None
+    if not told:
+        compute_differing = partial(_of_state, replica, slots, requests, prefill, alike=state)
     return ClosedLoad(
-        state=state,
-        running_sequences=running,
-        waiting_requests=waiting,
-        busy_ratio=busy,
-        requests_per_s=state.requests_per_s * busy,
-        mean_ttft_s=state.ttft_s + wait_s,
-        ttft_parts_s={**state.ttft_parts_s, "free_slot": wait_s},
-        times=partial(_percentiles, replica, state, running, waiting),
-        compute_differing=None if told else differing,
+        state,
+        running_sequences,
+        waiting_requests,
+        busy_ratio,
+        requests_per_s,
+        mean_ttft_s,
+        ttft_parts_s,
+        times,
+        compute_differing,
     )
 
 

@@ -452,14 +452,10 @@ def _usage(
             reference,
         )
 
-    return Usage(
-        memory_utilisation_ratio=minimum(
-            bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0
-        ),
-        compute_utilisation_ratio=minimum(flops_per_s / peak_flops, 1.0),
-        busy_ratio=busy_ratio,
-        phases=(use(prefill_s, state.prefill, filling), use(decode_s, state.decode, decoding)),
-    )
+    memory_utilisation_ratio = minimum(bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0)
+    compute_utilisation_ratio = minimum(flops_per_s / peak_flops, 1.0)
+    phases = use(prefill_s, state.prefill, filling), use(decode_s, state.decode, decoding)
+    return Usage(memory_utilisation_ratio, compute_utilisation_ratio, busy_ratio, phases)
 
 
 def _working_ratios(state: SteadyState, stages: int, in_flight: Number) -> tuple[Number, Number]:

@@ -246,34 +246,37 @@ class Replica:
             together = met_together(prompts)
         decodes = later > 0
         room = new * self.encodable(room / new) if self.encoder is not None else room
-        tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
+        mixed_tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
         alone = decode_load(requests, neighbours + 1.0)
         mixed_load = StepLoad(
-            tokens,
-            requests.prompts(tokens),
+            mixed_tokens,
+            requests.prompts(mixed_tokens),
             requests.prefill_context_tokens,
             beside,
             alone.decode_context_tokens,
         )
         decode, mixed = self._corrected(alone, mixed_load, prefill)
-        base_s, added_s = _parts(decode, mixed, prefill, tokens / new, decodes)
-        overlapping = self.overlapping_stages
-        at_work = self.calibration.engine.stages_at_work(overlapping)
+        base_s, added_s = _parts(decode, mixed, prefill, mixed_tokens / new, decodes)
+        overlapping_stages = self.overlapping_stages
+        stages_at_work = self.calibration.engine.stages_at_work(overlapping_stages)
+        # Stages that do not work beside each other all wait for a prompt of any of them.
+        taken_s = added_s * (self.parallelism.pipeline / stages_at_work)
+        chunks = maximum(new / room, 1.0)
+        fitting_prompts = room / new
         return Mix(
-            prompts=prompts,
-            decoding=decoding,
-            neighbours=neighbours,
-            decode=decode,
-            mixed=mixed,
-            mixed_tokens=tokens,
-            base_s=base_s,
-            added_s=added_s,
-            # Stages that do not work beside each other all wait for a prompt of any of them.
-            taken_s=added_s * (self.parallelism.pipeline / at_work),
-            chunks=maximum(new / room, 1.0),
-            fitting_prompts=room / new,
-            stages_at_work=at_work,
-            overlapping_stages=overlapping,
+            prompts,
+            decoding,
+            neighbours,
+            decode,
+            mixed,
+            mixed_tokens,
+            base_s,
+            added_s,
+            taken_s,
+            chunks,
+            fitting_prompts,
+            stages_at_work,
+            overlapping_stages,
         )
 
     def _corrected(

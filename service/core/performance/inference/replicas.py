@@ -62,29 +62,32 @@ def replica_of(
             serving.flash_attention,
         )
     attending = with_beams(work.attending_to(encoded_tokens), workload)
+    # Users come at a rate, and read along; a number in flight may be a script's.
+    streaming = workload.requests_per_s is not None
+    steps = rank_steps(
+        *(attending, deployment.accelerator, parallelism, calibration),
+        *(serving.flash_attention, serving.enforce_eager, streaming),
+    )
+    requests = Requests(
+        new_input_tokens(workload, calibration),
+        workload.input_tokens,
+        workload.output_tokens,
+        encoded_tokens,
+        workload.input_spread,
+        workload.output_spread,
+        workload.beams,
+    )
+    drafting = _drafting(deployment, serving, calibration)
     return Replica(
-        steps=rank_steps(
-            *(attending, deployment.accelerator, parallelism, calibration),
-            *(serving.flash_attention, serving.enforce_eager),
-            # Users come at a rate, and read along; a number in flight may be a script's.
-            streaming=workload.requests_per_s is not None,
-        ),
-        parallelism=parallelism,
-        calibration=calibration,
-        requests=Requests(
-            new_input_tokens=new_input_tokens(workload, calibration),
-            context_tokens=workload.input_tokens,
-            output_tokens=workload.output_tokens,
-            encoded_tokens=encoded_tokens,
-            input_spread=workload.input_spread,
-            output_spread=workload.output_spread,
-            beams=workload.beams,
-        ),
-        chunk_tokens=serving.chunked_prefill_tokens,
-        drafting=_drafting(deployment, serving, calibration),
-        prompts_apart=serving.prompts_apart,
-        received_s=received_s(workload, calibration),
-        encoder=encoder,
+        steps,
+        parallelism,
+        calibration,
+        requests,
+        serving.chunked_prefill_tokens,
+        drafting,
+        encoder,
+        serving.prompts_apart,
+        received_s(workload, calibration),
     )
 
 
