@@ -123,6 +123,13 @@ def exp(number: Number) -> Number:
     return np.exp(number) if number.__class__ is ndarray else float(np.exp(number))
 
 
+def exp_root(square: Number) -> Number:
+    """Exponential function of the square root of a non-negative number, as :func:`exp`."""
+    if square.__class__ is ndarray:
+        return np.exp(np.sqrt(square))
+    return float(np.exp(math.sqrt(square)))
+
+
 def expm1(number: Number) -> Number:
     """Exponential function less one, exact for small numbers too."""
     return np.expm1(number) if number.__class__ is ndarray else math.expm1(number)

@@ -25,6 +25,7 @@ from service.core.elementwise import (
     Truth,
     either,
     exp,
+    exp_root,
     label,
     log,
     maximum,
@@ -144,10 +145,10 @@ def product(*factors: Interval) -> Interval:
         middle, low = factor.value, factor.low
         if not positive(low):
             return _product_with_zeros(factors)
-        value = scaled(middle, value)
+        value = middle * value
         under, over = log(middle / low), log(factor.high / middle)
         below, above = below + under * under, above + over * over
-    return Interval(value, value * exp(-sqrt(below)), value * exp(sqrt(above)))
+    return Interval(value, value / exp_root(below), value * exp_root(above))
 
 
 def _product_with_zeros(factors: Sequence[Interval]) -> Interval:

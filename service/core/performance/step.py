@@ -17,7 +17,7 @@ from service.core.elementwise import (
     minimum,
     positive,
 )
-from service.core.lightweight import lightweight
+from service.core.lightweight import computed_once, lightweight
 from service.core.performance.attended import attended
 from service.core.performance.attention_cost import AttentionCost, attention_costs, is_on_vectors
 from service.core.performance.calibration import (
@@ -123,6 +123,38 @@ class RankSteps:
     outside_ratio: Number = 0.0
     copying: RankSteps | None = None
 
+    # Whether there is any of what most engines and deployments have none of.
+
+    @computed_once
+    def reads_outside(self) -> bool:
+        """Whether a part of the memory's time is owed to what lies outside."""
+        return not is_nothing(self.outside_ratio)
+
+    @computed_once
+    def hides_messages(self) -> bool:
+        """Whether messages are sent while halves of a step are computed."""
+        return not is_nothing(self.hidden_ratio)
+
+    @computed_once
+    def issues_prompts(self) -> bool:
+        """Whether a step can be over before its last kernel is issued."""
+        return not self.launch_bound and not is_nothing(self.issued_s)
+
+    @computed_once
+    def saves_launches(self) -> bool:
+        """Whether steps of one token, or with prompts, save a part of the launches."""
+        return not (is_nothing(self.ahead_s) and is_nothing(self.replaying_s))
+
+    @computed_once
+    def starts_prompts(self) -> bool:
+        """Whether it takes time to start a step with prompts."""
+        return not is_nothing(self.prompts_s)
+
+    @computed_once
+    def tells_tokens(self) -> bool:
+        """Whether a server's process tells tokens to users."""
+        return not is_nothing(self.told_s)
+
     def time(self, load: StepLoad) -> StepTime:
         """A forward step: by where weights outside the accelerator are multiplied, if there are."""
         step = self._time(load)
@@ -138,7 +170,7 @@ class RankSteps:
         are added. With pipeline parallelism the load is that of one microbatch and the time that
         of its way through all stages.
         """
-        tokens, sequences = load.tokens, load.sequences
+        tokens, sequences, prompts = load.tokens, load.sequences, load.prompts
         # One for each sequence, and one in place of each drafted token.
         chosen = tokens if is_nothing(load.prefill_sequences) else sequences
         if self.context_ranks > 1:
@@ -161,7 +193,7 @@ class RankSteps:
             for padded_row_s, weights_s, row_s, widened_s, from_rows, tiled_ratio in costs:
                 read_s = weights_s if always else weights_s * (rows > 0)
                 product_s = padded_row_s * padded
-                if not is_nothing(widened_s):
+                if from_rows:
                     # Read and written in 16 bit first, and read from there by the product.
                     many: Truth = rows >= from_rows
                     memory_s = memory_s + (weights_s + widened_s) * many
@@ -232,7 +264,7 @@ class RankSteps:
             beside_s = beside_s + bound * item_memory_s
             compute_s = compute_s + item_compute_s
             memory_s = memory_s + item_memory_s
-        if not is_nothing(self.outside_ratio):
+        if self.reads_outside:
             # Links bring what lies outside, or processors of the host compute it.
             own_s = maximum(memory_s - beside_s - host_s, 0.0)
             host_s = host_s + self.outside_ratio * own_s
@@ -244,15 +276,15 @@ class RankSteps:
         if self.prompt_message is not None:
             more = self.prompt_message
             of_prompts_s = more.fixed_s + more.byte_s * tokens - interconnect_s
-            interconnect_s = interconnect_s + of_prompts_s * load.prompts
-        if not is_nothing(self.hidden_ratio):
+            interconnect_s = interconnect_s + of_prompts_s * prompts
+        if self.hides_messages:
             halved: Truth = tokens >= HALVED_TOKENS
             hidden_s = self.hidden_ratio * minimum(interconnect_s, work_s) * halved
             interconnect_s = interconnect_s - hidden_s
         overhead_s, scheduling_s = self.overhead_s, self.step_s + self.sequence_s * sequences
         late_s: Number = 0.0
-        if not self.launch_bound and not is_nothing(self.issued_s):
-            issued: Truth = True if self.eager else load.prompts
+        if self.issues_prompts:
+            issued: Truth = True if self.eager else prompts
             # No step is over before its last kernel is issued.
             left_s = self.issued_s - self.layers_s - work_s - interconnect_s
             late_s = maximum(left_s, 0.0) * issued
@@ -260,26 +292,21 @@ class RankSteps:
             # The next step is made ready meanwhile: only the excess is seen.
             meanwhile_s = work_s + interconnect_s + overhead_s + self.handed_s + late_s
             scheduling_s = maximum(scheduling_s - meanwhile_s, 0.0)
-        saved_s: Number = 0.0
-        if not is_nothing(self.ahead_s):
-            saved_s = self.ahead_s * load.prompts
-        if not is_nothing(self.replaying_s):
+        if self.saves_launches:
             # A mean between one and two is that of steps with one and of others.
             alone = minimum(maximum(2.0 - tokens, 0.0), 1.0)
-            saved_s = maximum(saved_s, self.replaying_s * alone)
-        if not is_nothing(saved_s):
-            overhead_s = overhead_s - saved_s
+            overhead_s = overhead_s - maximum(self.ahead_s * prompts, self.replaying_s * alone)
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
         # What comes between steps waits for tokens to be chosen, and the next step for it.
         overhead_s = overhead_s + self.handed_s + scheduling_s + late_s
         if self.experts:
-            overhead_s = overhead_s + apart_s * load.prompts
-        if not is_nothing(self.prompts_s):
-            overhead_s = overhead_s + self.prompts_s * load.prompts
+            overhead_s = overhead_s + apart_s * prompts
+        if self.starts_prompts:
+            overhead_s = overhead_s + self.prompts_s * prompts
         unsure_s = overhead_s
-        if not is_nothing(self.told_s):
+        if self.tells_tokens:
             # The server's process falls behind where steps are shorter than it takes to tell them.
             told_s, within_s = self.told_s * sequences, work_s + interconnect_s
             slower_s = maximum(told_s * _TOLD_DOUBT_RATIO - within_s, overhead_s)
