@@ -7,10 +7,11 @@ of a time is that of kernels, widened by the shares that are known less well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import NamedTuple
 
 from service.core.elementwise import Number, is_nothing, sqrt
+from service.core.lightweight import computed_once, lightweight
 from service.core.stacking import FIGURE
 
 
@@ -55,7 +56,7 @@ class TimeShares(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Widening:
     """How much less well parts of a time are known than kernels of measured engines and hardware.
 
@@ -81,21 +82,30 @@ class Widening:
 
     def ratio(self, shares: TimeShares, routed: bool) -> Number:
         """Spread of a time over that of kernels that are known: at least one [-]."""
-        square: Number = 1.0 + (self.experts_spread_ratio * routed) ** 2
-        for spread_ratio, share in (
-            (self.choices_spread_ratio, (1.0 - shares.compute_ratio) * routed),
-            (self.outside_spread_ratio, shares.outside_ratio),
-            (self.compute_spread_ratio, shares.compute_ratio),
-            (self.memory_spread_ratio, shares.memory_ratio),
-            (self.interconnect_spread_ratio, shares.interconnect_ratio),
-            (self.overhead_spread_ratio, shares.overhead_ratio),
-            (self.waiting_spread_ratio, shares.waiting),
-        ):
-            # Most are a plain zero, at which nothing need be computed.
-            if spread_ratio.__class__ is not float or spread_ratio:
-                part = spread_ratio * share
-                square = square + part * part
+        square: Number = 1.0
+        if routed:
+            of_choices = self.choices_spread_ratio * (1.0 - shares.compute_ratio)
+            square = square + self.experts_spread_ratio**2 + of_choices * of_choices
+        for spread_ratio, place in self._by_share:
+            part = spread_ratio * shares[place]
+            square = square + part * part
+        if self._waits:
+            part = self.waiting_spread_ratio * shares.waiting
+            square = square + part * part
         return sqrt(square)
+
+    @computed_once
+    def _by_share(self) -> tuple[tuple[Number, int], ...]:
+        """Those of a share that are not a plain zero, with the place of the share."""
+        found = (
+            (getattr(self, name.replace("_ratio", "_spread_ratio")), place)
+            for place, name in enumerate(TimeShares._fields)
+        )
+        return tuple((ratio, place) for ratio, place in found if not is_nothing(ratio))
+
+    @computed_once
+    def _waits(self) -> bool:
+        return not is_nothing(self.waiting_spread_ratio)
 
 
 #: What it adds to the spread of kernels that nobody measured any through an interface: SYCL, CANN,

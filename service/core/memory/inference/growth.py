@@ -307,7 +307,7 @@ def _stretches(way: LengthsRoom, end: str = "value") -> list[Stretch]:
 
 def _least(rooms: Sequence[tuple[Way, ...]], figure: Callable[[Way], Number]) -> Number:
     """What has room everywhere: the least over rooms of the most over their ways."""
-    return reduce(minimum, (reduce(maximum, map(figure, ways)) for ways in rooms))
+    return reduce(minimum, [reduce(maximum, [figure(way) for way in ways]) for ways in rooms])
 
 
 def _deciding(rooms: Sequence[tuple[Way, ...]], figure: Callable[[Way], float]) -> Way:

@@ -225,7 +225,7 @@ def _others_share(
         excess_s = share * (own_s + queue * waited_s + met_s * steps) - offered_s
         slope_s = own_s + met_s * steps * steps
         slope_s = slope_s + queue * ((2.0 + queue) * waited_s + share * half_step_s * steps * steps)
-        share = minimum(maximum(share - excess_s / slope_s, 0.0), most)
+        share = minimum(share - excess_s / slope_s, most)
     return share
 
 

@@ -53,7 +53,7 @@ class Requests:
     output_spread: LengthSpread = NO_SPREAD
     beams: Beams = ONE_BEAM
 
-    @property
+    @computed_once
     def later_tokens(self) -> Number:
         """Tokens after the first [token]."""
         return self.output_tokens - 1.0
