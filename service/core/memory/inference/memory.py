@@ -51,7 +51,7 @@ from service.core.memory.inference.growth import (
     step_tokens,
 )
 from service.core.memory.inference.otherwise import reaching
-from service.core.memory.inference.plans import StagePlan, draft_plan, engine_plans
+from service.core.memory.inference.plans import EnginePlan, draft_plan, engine_plans
 from service.core.memory.inference.room import (
     Stretch,
     cache_log_sigma,
@@ -102,7 +102,7 @@ class InferenceMemory:
     workload: InferenceWorkload
     serving: ServingSettings
     engine: EngineRuntime
-    plan: StagePlan
+    plan: EnginePlan
     weights_bytes: Interval
     weights_by_class_bytes: Mapping[TensorClass, Number]
     kv_cache_bytes: Interval
@@ -344,7 +344,7 @@ def inference_memory(
 
 
 def _on_stage(
-    plan: StagePlan,
+    plan: EnginePlan,
     deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
@@ -411,7 +411,7 @@ def _on_stage(
     )
 
     slack_bytes = engine.slack(peak_bytes)
-    weights_bytes = engine.loaded(plan.weights.total_bytes, plan.weights.mix_log_sigma)
+    weights_bytes = plan.weights_bytes
     capacity_bytes = accelerator.memory_bytes
     # Plain figures first, so that there are fewer passes where others are arrays.
     inside = [weights_bytes, libraries_bytes]
@@ -444,7 +444,7 @@ def _on_stage(
     headroom_bytes, kv_cache_bytes = shift(room_bytes, -cached), from_log_sigma(cached, sigma)
     weights_by_class_bytes = plan.weights.by_class_bytes
     fits = headroom_bytes.value >= 0.0
-    host_bytes = engine.sized(plan.weights.host_bytes + engine.host_pool_bytes)
+    host_bytes = plan.host_bytes
     checkpoint_bytes = plan.weights.total_model_bytes
     return InferenceMemory(
         deployment,

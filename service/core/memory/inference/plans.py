@@ -8,6 +8,7 @@ from functools import lru_cache
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.prediction import predictors
 from service.core.deployment import Deployment, Parallelism, Precision, ServingSettings
+from service.core.interval import Interval
 from service.core.memory.inference.activations import StepPeak, step_peak
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
 from service.core.memory.kv_cache import CacheLayout, cache_layout
@@ -23,6 +24,14 @@ class StagePlan:
     peak: StepPeak
 
 
+@dataclass(frozen=True, slots=True)
+class EnginePlan(StagePlan):
+    """The same as an engine holds it: weights, and what lies in the host's memory [B]."""
+
+    weights_bytes: Interval
+    host_bytes: Interval
+
+
 def weights_overflow(
     deployment: Deployment, serving: ServingSettings, overheads: RuntimeOverheads
 ) -> bool:
@@ -34,7 +43,7 @@ def weights_overflow(
 
 def engine_plans(
     deployment: Deployment, serving: ServingSettings, engine: EngineRuntime
-) -> tuple[StagePlan, ...]:
+) -> tuple[EnginePlan, ...]:
     """Plans of a deployment as its engine holds weights and caches."""
     model, layout = (deployment.architecture, deployment.precision), deployment.parallelism
     return _engine_plans(*model, layout, serving.kv_block_tokens, engine)
@@ -47,8 +56,8 @@ def _engine_plans(
     parallelism: Parallelism,
     block_tokens: int,
     engine: EngineRuntime,
-) -> tuple[StagePlan, ...]:
-    return stage_plans(
+) -> tuple[EnginePlan, ...]:
+    plans = stage_plans(
         architecture,
         precision,
         parallelism.of_replica,
@@ -60,6 +69,16 @@ def _engine_plans(
         groups_layers=engine.groups_layers,
         narrow_states=engine.narrow_states,
         gathers_tokens=engine.gathers_tokens,
+    )
+    return tuple(
+        EnginePlan(
+            plan.weights,
+            plan.cache,
+            plan.peak,
+            engine.loaded(plan.weights.total_bytes, plan.weights.mix_log_sigma),
+            engine.sized(plan.weights.host_bytes + engine.host_pool_bytes),
+        )
+        for plan in plans
     )
 
 
