@@ -39,6 +39,9 @@ BLOCKS_OF_32 = "mxfp8"
 Recomputation: TypeAlias = Literal["selective-modules", "selective-operators", "layers"]
 #: What frameworks do with experts that have a capacity: fill them up to it, or drop what is beyond.
 ExpertCapacity: TypeAlias = Literal["padded", "dropped"]
+#: Operators of adapters of low rank: for each matrix its own, for matrices that read the same input
+#: and are one to the framework together ("joint"), or products that add to results where they are.
+AdapterKernels: TypeAlias = Literal["each", "joint", "within-products"]
 #: How many micro-batches make a round of an interleaved schedule.
 InterleavedRounds: TypeAlias = Literal["whole", "equal"]
 
@@ -130,6 +133,8 @@ class Recipes:
     divides_models: bool = False
     #: Whether it sets ZeRO to overlap; otherwise its messages hide behind nothing.
     overlaps_zero: bool = True
+    #: Whose operators adapters have.
+    adapter_kernels: AdapterKernels = "each"
     #: What it does with experts that have a capacity; None: it sets no limit.
     expert_capacity: ExpertCapacity | None = None
     #: Whether groups of ranks may hold second copies of divided weights.

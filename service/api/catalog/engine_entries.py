@@ -293,6 +293,9 @@ class EngineRecipes(Stated):
     overlaps_zero: NotRequired[bool]
     """Whether what ranks send hides behind computation where they divide states; true if left out,
     as DeepSpeed's overlap_comm."""
+    adapter_kernels: NotRequired[Literal["each", "joint", "within-products"]]
+    """How operators of adapters run: for each matrix (if left out), for matrices that read the same
+    input and are one, or within products that add to results where they are."""
     secondary_shards: NotRequired[bool]
     """Whether groups of ranks can hold a second copy of divided weights."""
     gathers_in: NotRequired[list[Literal["fp8", "int8"]]]

@@ -332,6 +332,7 @@ def training_settings(
         dropout=dropout if asked.dropout else frozenset(),
         recomputes_last_product=recipes.recomputes_last_product,
         overlaps_zero=recipes.overlaps_zero,
+        adapter_kernels=recipes.adapter_kernels,
         pads_experts=bool(asked.expert_padding),
         usual_fp8_recipe=cast("Fp8Recipe | None", recipes.usual_fp8_recipe(scales_blocks=blocks)),
         gradient_accumulation_steps=float(asked.gradient_accumulation_steps or 1),

@@ -243,8 +243,11 @@ def _adapter_bytes(
         for tensor in () if part is None else part.tensors:
             _, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
             if is_adapted(tensor, settings):
-                joint = making.joint_projections and isinstance(part, Attention)
-                matrix = "" if joint and tensor.shard not in _WRITING else tensor.name
+                joint = settings.adapter_kernels == "joint" or (
+                    making.joint_projections and isinstance(part, Attention)
+                )
+                reads = joint and tensor.shard not in _WRITING
+                matrix = tensor.tensor_class.value if reads else tensor.name
                 rows = 0.0 if matrix in adapted else rows
                 adapted.add(matrix)
             uses = 1.0

@@ -13,6 +13,7 @@ from service.core.engines import release_key
 from service.core.lightweight import computed_once, lightweight
 from service.core.memory.tiers import UNKNOWN_WORTH, TierWorth
 from service.core.number_formats import NumberFormat
+from service.core.recipes import AdapterKernels
 
 #: What is trained; with "forward" nothing is: a teacher or a reference only computes its results.
 Method: TypeAlias = Literal["full", "lora", "qlora", "forward"]
@@ -195,7 +196,8 @@ class TrainingSettings:
     adapters. ``adapter`` is what hangs on targets, or is trained otherwise: ``virtual_tokens`` of
     prompt and prefix tuning, blocks of BOFT (``boft_block_size`` squared, ``boft_factors`` times
     over), or norms. Adapters are held in ``adapter_bytes`` an element, those of activations but at
-    least 16 bit if None, and may have dropout of their own.
+    least 16 bit if None, may have dropout of their own, and run by the framework's
+    ``adapter_kernels``.
     ``prediction_layers`` predict tokens further ahead, beside those of the model.
     ``gradient_bytes`` and ``optimizer_state_bytes`` are the size of one element [B];
     ``gradient_sum_bytes`` that of a second copy in which micro-batches are summed, 0 without.
@@ -249,6 +251,7 @@ class TrainingSettings:
     trained_tensors: tuple[str, ...] = ()
     adapter: Adapter = "lora"
     adapter_bytes: float | None = None
+    adapter_kernels: AdapterKernels = "each"
     adapter_dropout: bool = False
     virtual_tokens: int = 20
     boft_block_size: int = 4

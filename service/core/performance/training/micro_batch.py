@@ -46,11 +46,6 @@ ATTENTION_BACKWARD = 2.5
 #: forward; backward, results and their gradients are read and gradients written.
 FORWARD_TRAFFIC_RATIO = 0.4
 
-#: Kernels of an adapter beside those of a layer that has none: dropout, two products, scaling and
-#: the sum, beside about 30 of a layer of a plain framework.
-#: Source: Hugging Face PEFT, lora/layer.py, 2024; counted for Llama layers of Transformers.
-_ADAPTER_LAUNCHES = 5.0 / 30.0
-
 #: What the norm of a matrix with its adapter moves of an element in 16 bit: their product is
 #: written, scaled, added to the matrix and read once more.
 #: Source: Hugging Face PEFT, lora/dora.py, 2025 (get_weight_norm).
@@ -67,12 +62,13 @@ _ISSUE_LOG_DOUBT = 0.3
 class MicroBatchTime:
     """Forward and backward of one micro-batch through all stages, on one rank of each [s].
 
-    ``adapters_ratio`` is the work of adapters over that of a forward pass, ``normed_bytes`` what
-    norms of whole matrices move, ``gradients_bytes`` what adding gradients to those of other
-    micro-batches does. ``passes`` are those of products, of which ``recomputed`` ratios
-    come again (``recomputed_layers_ratio`` of those of layers); ``forward`` is one of them. Of
-    ``attention_flops`` the model asks for the ``unmasked`` ones. ``head_s`` of all times is what
-    the last stage of a pipeline takes for logits and their loss.
+    ``adapters_ratio`` is the work of adapters over that of a forward pass, ``adapters_bytes`` what
+    their operators move, recomputation included, ``normed_bytes`` what norms of whole matrices do,
+    ``gradients_bytes`` what adding gradients to those of other micro-batches does. ``passes`` are
+    those of products, of which ``recomputed`` ratios come again (``recomputed_layers_ratio`` of
+    those of layers); ``forward`` is one of them. Of ``attention_flops`` the model asks for the
+    ``unmasked`` ones. ``head_s`` of all times is what the last stage of a pipeline takes for logits
+    and their loss.
     ``sent_s`` is the time of messages, ``experts_s`` of those to and from experts, of which
     ``exposed_experts_s`` do not hide, ``ring_s`` of keys and values on their way round, ``issue_s``
     how long the host issues kernels, which counts beyond ``working_s``. ``unsure_waiting_s`` is how
@@ -107,6 +103,7 @@ class MicroBatchTime:
     moved_bytes: Number
     dequantised_bytes: Number
     normed_bytes: Number
+    adapters_bytes: Number
     gradients_bytes: Number
     adapters_ratio: Number
     sent_s: Number
@@ -166,10 +163,10 @@ def micro_batch_time(
     used_again = product_again / (1.0 - work.head_ratio)
     # Adapters multiply for their own gradients as well, a rotation of frozen weights does not.
     adapters_ratio = (
-        work.adapter_flops_per_token * tokens / parallelism.context * (3.0 + used_again)
-        + work.rotation_flops * (2.0 + used_again)
+        work.adapters.flops_per_token * tokens / parallelism.context * (3.0 + used_again)
+        + work.adapters.rotation_flops * (2.0 + used_again)
     ) / products.flops
-    if settings.adapter == "boft" and work.rotation_flops:
+    if settings.adapter == "boft" and work.adapters.rotation_flops:
         passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
     matrix_s = products_s * (passes + product_again + adapters_ratio)
 
@@ -209,10 +206,16 @@ def micro_batch_time(
     each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
     dequantised = work.quantised_elements * each_bytes
     base_passes = through + used_again
-    normed = work.normed_elements * _NORM_BYTES
+    adapters = work.adapters.forward_bytes_per_token * here
+    adapters_again = adapters * kernels_again(settings)
+    adapters = adapters + adapters_again
+    if settings.trains:
+        adapters = adapters + work.adapters.backward_bytes_per_token * here
+    normed = work.adapters.normed_elements * _NORM_BYTES
     gradients = summed_gradients_bytes(deployment, settings)
     elementwise_bytes = (
         moved * (1.0 + written_again)
+        + adapters
         + dequantised * base_passes
         + normed * (1.0 + used_again)
         + gradients
@@ -220,7 +223,7 @@ def micro_batch_time(
     recompute_s = (
         products_s * product_again
         + forward_attention_s * attended_again
-        + (moved * written_again + (dequantised + normed) * used_again) / bandwidth
+        + (moved * written_again + adapters_again + (dequantised + normed) * used_again) / bandwidth
     )
 
     routing_s = work.products.routed_layers * calibration.routing_s * (through + used_again)
@@ -276,6 +279,7 @@ def micro_batch_time(
         moved_bytes=moved,
         dequantised_bytes=dequantised,
         normed_bytes=normed,
+        adapters_bytes=adapters,
         gradients_bytes=gradients,
         adapters_ratio=adapters_ratio,
         sent_s=sent_s,
@@ -325,7 +329,7 @@ def _issue_s(
     """
     through = layer_passes(settings)
     passes = through + kernels_again(settings)
-    launches = 1.0 + _ADAPTER_LAUNCHES * work.adapters_per_layer
+    launches = 1.0 + work.adapters.kernels_per_layer
     each: Number = calibration.performance.engine.layer_s * launches * passes
     if settings.zero_stage == 3:
         each = each + calibration.sharded_layer_s * through

@@ -30,6 +30,7 @@ from service.core.performance.training.traffic import (
     data_messages_s,
     data_overlap_ratio,
     hideable_ratio,
+    narrowed_messages_bytes,
     offloaded_transfers_s,
     tier_traffic_bytes,
     update_s,
@@ -47,9 +48,10 @@ class TrainingStep:
 
     ``matrix_products_s``, ``attention_s`` and ``elementwise_s`` are forward, backward and
     recomputation of all micro-batches on one rank, ``recompute_s`` the part of them that is done
-    twice. ``exposed_model_messages_s``, of which ``exposed_expert_messages_s`` are to and from
-    experts, and ``exposed_data_messages_s`` are what of the messages
-    within a model copy and between copies does not hide; ``pipeline_bubble_s`` is the pipeline
+    twice; ``narrowed_messages_bytes`` are moved to narrow and widen what travels.
+    ``exposed_model_messages_s``, of which ``exposed_expert_messages_s`` are to and from experts,
+    and ``exposed_data_messages_s`` are what of the messages within a model copy and between copies
+    does not hide; ``pipeline_bubble_s`` is the pipeline
     waiting, ``offload_stall_s`` the host in the way, ``overhead_s`` the accelerator waiting for its
     instructions, and ``unsure_overhead_s`` how much that changes with the logarithm of what the
     host takes. Per accelerator and step, ``model_flops`` leave recomputation out,
@@ -79,6 +81,7 @@ class TrainingStep:
     overhead_s: Number
     unsure_overhead_s: Number
     memory_bytes: Number
+    narrowed_messages_bytes: Number
     tokens_per_step: Number
     tokens_per_s: Number
     tokens_per_s_per_accelerator: Number
@@ -182,7 +185,12 @@ def training_step(
     steps, stages = settings.gradient_accumulation_steps, parallelism.pipeline
     # A rank computes its stage's share of every micro-batch.
     share = steps / stages
-    compute_s = share * (micro.matrix_s + micro.attention_s + micro.elementwise_s)
+    narrowed_bytes = narrowed_messages_bytes(deployment, settings, state)
+    elementwise_s = share * micro.elementwise_s + narrowed_bytes / (
+        deployment.accelerator.memory_bandwidth_bytes_per_s
+        * calibration.performance.hardware.memory_ratio
+    )
+    compute_s = share * (micro.matrix_s + micro.attention_s) + elementwise_s
     messages_s, overhead_s = share * micro.messages_s, share * micro.waiting_s
     layers = stage_layers(deployment.architecture, parallelism)
     head_ratio = micro.head_s / micro.total_s
@@ -221,7 +229,7 @@ def training_step(
         published_step_s=step_s,
         matrix_products_s=share * micro.matrix_s,
         attention_s=share * micro.attention_s,
-        elementwise_s=share * micro.elementwise_s,
+        elementwise_s=elementwise_s,
         recompute_s=share * micro.recompute_s,
         exposed_model_messages_s=messages_s,
         exposed_expert_messages_s=share * micro.exposed_experts_s,
@@ -233,7 +241,8 @@ def training_step(
         offload_stall_s=offload_s,
         overhead_s=overhead_s,
         unsure_overhead_s=unsure_overhead_s,
-        memory_bytes=share * micro.memory_bytes,
+        memory_bytes=share * micro.memory_bytes + narrowed_bytes,
+        narrowed_messages_bytes=narrowed_bytes,
         tokens_per_step=tokens_per_step,
         tokens_per_s=tokens_per_step / step_s,
         tokens_per_s_per_accelerator=tokens_per_step / step_s / accelerators,

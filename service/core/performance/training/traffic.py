@@ -21,8 +21,9 @@ from service.core.performance.collectives import (
     rate_among,
     scale_out,
 )
+from service.core.performance.kernels import OPERAND_BITS
 from service.core.performance.training.calibration import TrainingCalibration
-from service.core.performance.training.work import TrainingWork
+from service.core.performance.training.work import TrainingWork, product_format
 from service.core.stacking import FIGURE
 
 #: Share of a micro-batch's work that is its backward pass.
@@ -40,6 +41,7 @@ _BUCKET_ELEMENTS = 4e7
 _STEPS_OUTSIDE = 4.0
 _STEPS_OF_EIGHT = 7.0 + _STEPS_OUTSIDE
 
+_BYTE_BITS = 8
 _WIDTH = 2.0  # bytes of a weight or activation on its way, in 16 bit
 
 
@@ -169,8 +171,7 @@ def _exchanged_s(
     width = _gathered_bytes(deployment, settings)
     gathered_nearby: Number = 0.0
     if settings.zero_stage == 3:
-        passes = settings.gradient_accumulation_steps * layer_passes(settings)
-        gathers = 1.0 if deployment.parallelism.pipeline > 1 else passes
+        gathers = _gathers(deployment, settings)
         if settings.secondary_ranks and settings.trains:
             # Forward passes gather among all ranks, backward passes in a group.
             gathered_nearby = gathers / layer_passes(settings)
@@ -195,6 +196,49 @@ def _exchanged_s(
         nearby = min(settings.secondary_ranks, ranks)
         sent_s += _around_s(gathered_nearby * held * width, nearby, side_by_side, accelerator)[0]
     return sent_s / link_ratio + rings * hops * calibration.ring_hop_s
+
+
+def _gathers(deployment: Deployment, settings: TrainingSettings) -> Number:
+    """How often a step gathers fully sharded weights [-]."""
+    if deployment.parallelism.pipeline > 1:
+        return 1.0
+    return settings.gradient_accumulation_steps * layer_passes(settings)
+
+
+def narrowed_messages_bytes(
+    deployment: Deployment, settings: TrainingSettings, state: StageState
+) -> Number:
+    """What kernels read and write in a step to narrow what travels, and to widen what came [B].
+
+    A rank narrows its part of weights for each message, and widens all of them unless products take
+    them as they came. Gradients are narrowed whole, and what others have of a rank's part is read
+    where it is summed. Copies for other ranks of a machine are small beside these.
+
+    References
+    ----------
+    deepspeedai/DeepSpeed, deepspeed/runtime/zero/partition_parameters.py (CUDAQuantizer,
+    AllGatherHandle.wait) and runtime/comm/coalesced_collectives.py (all_to_all_quant_reduce:
+    swizzle_quant, quantized_reduction), 2025; pytorch/ao, torchao/float8/fsdp_utils.py, 2025 (parts
+    are cast before they are gathered, and products take them)
+    """
+    parallelism = deployment.parallelism
+    ranks = parallelism.data * parallelism.context
+    if ranks == 1:
+        return 0.0
+    moved: Number = 0.0
+    told = settings.gathered_weight_bytes
+    held = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
+    if settings.zero_stage and told is not None and told < held:
+        whole = settings.zero_stage == 3
+        elements = state.elements if whole else state.trainable_elements
+        times = _gathers(deployment, settings) if whole else 1.0
+        format_ = product_format(deployment.precision, settings)
+        widened = OPERAND_BITS[format_.matrix_precision] > _BYTE_BITS * told
+        moved = times * elements * (held + told) * (1.0 / ranks + widened)
+    sent = settings.scattered_gradient_bytes
+    if settings.trains and sent is not None and sent < settings.gradient_bytes:
+        moved = moved + state.trainable_elements * (settings.gradient_bytes + 2.0 * sent)
+    return moved
 
 
 def _gathered_bytes(deployment: Deployment, settings: TrainingSettings) -> float:

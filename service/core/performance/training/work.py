@@ -12,20 +12,18 @@ from service.core.architecture.capacity import at_capacity
 from service.core.architecture.model import (
     DenseFeedForward,
     LatentAttention,
-    LayerGroup,
-    MixtureOfExperts,
     ModelArchitecture,
 )
-from service.core.architecture.sharding import kv_heads, rank_elements, rank_shape
+from service.core.architecture.sharding import kv_heads, rank_elements
 from service.core.architecture.tensors import Shard, TensorClass
 from service.core.deployment import Parallelism, Precision
 from service.core.elementwise import Number, where
 from service.core.memory.training.activations import layer_savings, raises_latents
-from service.core.memory.training.adapters import LOW_RANK, is_adapted
 from service.core.memory.training.kept import kept_by_layers
 from service.core.memory.training.settings import TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.kernels import OPERAND_BITS
+from service.core.performance.training.adapters import AdapterWork, adapter_work
 from service.core.performance.training.attention import Heads, attention_of, filled, heads_of
 from service.core.performance.work import MatrixProduct, RankWork, rank_work
 
@@ -52,10 +50,8 @@ class TrainingWork:
 
     ``products`` has everything but attention and messages to experts, ``attention`` nothing else,
     and ``head`` the products among ``products`` that make logits.
-    ``adapter_flops_per_token`` are those of adapters, ``rotation_flops`` those of BOFT, which turns
-    whole matrices, and ``normed_elements`` are in matrices whose norms DoRA takes, both on every
-    use. There are ``exchanges`` of ``exchanged_bytes_per_token``, ``token_copies`` copies of
-    each.
+    ``adapters`` have work of their own. There are ``exchanges`` of ``exchanged_bytes_per_token``,
+    ``token_copies`` copies of each.
     ``elementwise_bytes_per_token`` and ``_per_pair`` are what the forward pass writes for others
     to read; ``narrowed_elements_per_token`` are narrowed for products of 8 or fewer bits, and
     ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``narrow_ratio``
@@ -63,10 +59,9 @@ class TrainingWork:
     ``chosen_ratio`` what all would be if experts took just the tokens that chose them, and
     ``ending_ratio`` that of products which end a layer and whose results no gradient needs,
     ``raising_ratio`` that of products which raise latents to heads, ``remade_ratio`` what norms,
-    activations and these make of all that layers write, ``logits_ratio`` what logits make of it,
-    ``adapters_per_layer`` how many matrices of a layer have an adapter. ``filled_attention``, of
-    ``heads``, and ``filled_ratio`` have what is computed beside: zeros that fill up vectors, and
-    blocks that windows cover in part.
+    activations and these make of all that layers write, ``logits_ratio`` what logits make of it.
+    ``filled_attention``, of ``heads``, and ``filled_ratio`` have what is computed beside: zeros
+    that fill up vectors, and blocks that windows cover in part.
     """
 
     products: RankWork
@@ -87,13 +82,10 @@ class TrainingWork:
     raising_ratio: float
     remade_ratio: float
     logits_ratio: float
-    adapters_per_layer: float
+    adapters: AdapterWork
     exchanges: float
     exchanged_bytes_per_token: float
     token_copies: float
-    adapter_flops_per_token: float
-    rotation_flops: float
-    normed_elements: float
 
 
 @lru_cache(maxsize=1024)
@@ -140,7 +132,6 @@ def training_work(
     leaving = replace(forward, activation_checkpointing="selective-modules")
     lean = layer_savings(architecture, parallelism, leaving, element_bytes=width)
     per_token = kept_by_layers(kept)[0]
-    adapters = _adapter_elements(architecture, parallelism, settings) * width
     logits = architecture.vocab_size / parallelism.tensor * _LOGIT_BYTES[settings.cross_entropy]
     logits *= 1.0 + architecture.trained_predictions if architecture.generates else 0.0
     quantised = 0.0
@@ -187,7 +178,7 @@ def training_work(
         filled_ratio=_filled_ratio(products, meeting, lanes),
         matrix_precision=chosen.matrix_precision,
         heads=heads_of(computed_attention, precision, settings),
-        elementwise_bytes_per_token=per_token + adapters + logits,
+        elementwise_bytes_per_token=per_token + logits,
         elementwise_bytes_per_pair=kept_by_layers(kept)[1],
         narrowed_elements_per_token=narrow,
         quantised_elements=quantised,
@@ -196,10 +187,11 @@ def training_work(
         chosen_ratio=sum(chosen_each) / asked,
         ending_ratio=_ending_products(architecture, parallelism) / asked,
         raising_ratio=_raising_products(architecture, parallelism) / asked,
-        remade_ratio=(per_token - kept_by_layers(lean)[0]) / (per_token + adapters + logits),
-        logits_ratio=logits / (per_token + adapters + logits),
-        adapters_per_layer=_adapters_per_layer(architecture, settings),
-        **_adapter_work(architecture, parallelism, settings),
+        remade_ratio=(per_token - kept_by_layers(lean)[0]) / (per_token + logits),
+        logits_ratio=logits / (per_token + logits),
+        adapters=adapter_work(
+            architecture, parallelism, settings, width, quantised=quantised > 0.0
+        ),
         exchanges=work.exchanges,
         exchanged_bytes_per_token=work.exchanges_bytes_per_token,
         token_copies=work.exchanges_bytes_per_token
@@ -294,73 +286,6 @@ def _narrow_ratio(products: tuple[MatrixProduct, ...]) -> float:
         else:
             wide += flops
     return narrow / (narrow + wide) if narrow else 0.0
-
-
-def _adapters_per_layer(architecture: ModelArchitecture, settings: TrainingSettings) -> float:
-    """Matrices with an adapter, of an average layer; those of all experts count as one [-]."""
-    adapted = sum(
-        group.count
-        for group in architecture.groups
-        for tensor in group.tensors
-        if is_adapted(tensor, settings)
-    )
-    return adapted / architecture.layer_count
-
-
-def _adapter_elements(
-    architecture: ModelArchitecture, parallelism: Parallelism, settings: TrainingSettings
-) -> float:
-    """Elements per token that adapters write beside the matrices: input, scaled output and sum."""
-    elements = 0.0
-    for group in architecture.groups:
-        for tensor in group.tensors:
-            if is_adapted(tensor, settings):
-                copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
-                ranks = parallelism.tensor if settings.sequence_parallel else 1
-                # What tensor parallelism leaves whole, sequence parallelism divides.
-                rows /= ranks if rows == tensor.input_features else 1
-                columns /= ranks if columns == tensor.output_features else 1
-                elements += group.count * _uses(group, copies) * (rows + 2.0 * columns)
-    return elements
-
-
-def _adapter_work(
-    architecture: ModelArchitecture, parallelism: Parallelism, settings: TrainingSettings
-) -> dict[str, float]:
-    """Operations per token of adapters, and what some of them do to whole matrices.
-
-    References
-    ----------
-    huggingface/peft src/peft/tuners/lora/dora.py and src/peft/tuners/boft/layer.py, 2025: the norm
-    of the matrix with its adapter, and a rotation that is multiplied by the matrix
-    """
-    per_token = rotation = normed = 0.0
-    for group in architecture.groups:
-        for tensor in group.tensors:
-            if not is_adapted(tensor, settings):
-                continue
-            copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
-            held = group.count * copies
-            if settings.adapter == "boft":
-                rotation += held * 2.0 * rows * rows * columns
-            elif settings.adapter in LOW_RANK:
-                elements = settings.lora_rank * (rows + columns)
-                per_token += 2.0 * group.count * _uses(group, copies) * elements
-            if settings.adapter == "dora":
-                normed += held * rows * columns
-    return {
-        "adapter_flops_per_token": per_token,
-        "rotation_flops": rotation,
-        "normed_elements": normed,
-    }
-
-
-def _uses(group: LayerGroup, copies: float) -> float:
-    """How often a token passes a tensor of which a rank holds so many copies [-]."""
-    part = group.feed_forward
-    if copies == 1.0 or not isinstance(part, MixtureOfExperts):
-        return copies
-    return copies * part.copies_per_token / part.experts
 
 
 def product_format(precision: Precision, settings: TrainingSettings) -> NumberFormat:

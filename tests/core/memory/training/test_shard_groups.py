@@ -12,10 +12,11 @@ from service.core.memory.training.settings import (
     makes_shard_groups,
 )
 from service.core.memory.training.state import stage_state
+from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.training.traffic import data_messages_s
 from tests.core.calibrations import packaged_training_overheads
 from tests.core.deployments import H100, architecture
-from tests.core.performance.training.test_step import BF16, DATASHEET
+from tests.core.performance.training.test_step import BF16, DATASHEET, USUAL, step
 
 SHARDED = TrainingSettings(zero_stage=3, gradient_bytes=4.0)
 HYBRID = replace(SHARDED, data_parallel_shard_degree=8)
@@ -138,3 +139,29 @@ def test_what_travels_in_fewer_bits_takes_less_time(narrowed, times):
     # What has as few bits already travels as it is.
     wider = replace(settings, gathered_weight_bytes=4.0, scattered_gradient_bytes=4.0)
     assert messages_s(wider, layout) == messages_s(settings, layout)
+
+
+def test_what_travels_in_fewer_bits_is_narrowed_and_widened_by_kernels():
+    """Wang et al., ZeRO++, 2023, section 4: blocks are quantised before and after messages."""
+    settings, layout = replace(SHARDED, gradient_bytes=2.0), Parallelism(data=8)
+    elements = architecture("llama-70b").total_parameters
+    plain = step(settings, layout)
+    assert plain.narrowed_messages_bytes == 0.0
+
+    def narrowed(precision=BF16, **told):
+        found = step(replace(settings, **told), layout, precision=precision)
+        seconds = found.elementwise_s - plain.elementwise_s
+        if precision is BF16:
+            memory = USUAL.performance.hardware.memory_ratio * H100.memory_bandwidth_bytes_per_s
+            assert seconds == pytest.approx(found.narrowed_messages_bytes / memory)
+        return found.narrowed_messages_bytes / elements
+
+    # A rank narrows its eighth twice, and widens all of what comes.
+    assert narrowed(gathered_weight_bytes=1.0) == pytest.approx(2 * (2 + 1) * (1 + 1 / 8))
+    # Products in 8 bit take it as it is.
+    eight = replace(BF16, activations=NUMBER_FORMATS["fp8"])
+    assert narrowed(eight, gathered_weight_bytes=1.0) == pytest.approx(2 * (2 + 1) / 8)
+    # Gradients are narrowed, and read again for the sums.
+    assert narrowed(scattered_gradient_bytes=0.5) == pytest.approx(2 + 0.5 + 0.5)
+    # What has as few bits already is left alone.
+    assert narrowed(gathered_weight_bytes=4.0, scattered_gradient_bytes=4.0) == 0.0

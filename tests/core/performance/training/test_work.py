@@ -14,7 +14,7 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.training.scaling import scaling_of
 from service.core.performance.training.step import training_step
 from service.core.performance.training.work import training_work
-from tests.core.deployments import H100, LLAMA_70B
+from tests.core.deployments import H100, LLAMA_70B, MIXTRAL_8X7B
 from tests.core.performance.training.test_step import HOST, USUAL
 
 BF16 = Precision(NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"])
@@ -129,20 +129,68 @@ def test_a_sliding_window_is_not_full_for_the_first_tokens():
     assert windowed.attention_s / whole.attention_s == pytest.approx(pairs / (8192 * 8192 / 2))
 
 
-def test_sequence_parallelism_divides_what_adapters_read_and_write_whole():
-    settings = TrainingSettings(method="lora", lora_targets=("q_proj", "o_proj"))
+HIDDEN, LAYERS = 8192, 80
 
-    def elementwise(tensor, **changes):
-        chosen = replace(settings, **changes)
-        found = training_work(WIDE_HEADS, BF16, Parallelism(tensor=tensor), chosen)
-        bare = replace(chosen, lora_targets=("nothing",))
-        without = training_work(WIDE_HEADS, BF16, Parallelism(tensor=tensor), bare)
-        return found.elementwise_bytes_per_token - without.elementwise_bytes_per_token
 
-    assert elementwise(4) == pytest.approx(elementwise(1) / 4)
-    # Whole input of the queries, and whole result of the output twice.
-    whole = 80 * 2 * (8192 + 2 * 8192) * (1 - 1 / 4)
-    assert elementwise(4, sequence_parallel=False) == pytest.approx(elementwise(4) + whole)
+def moved(tensor=1, targets=("q_proj",), model=WIDE_HEADS, parallelism=None, **told):
+    """Bytes that an adapter's operators move of a token in a layer, forward and backward."""
+    settings = TrainingSettings(method="lora", lora_targets=targets, **told)
+    layout = parallelism or Parallelism(tensor=tensor)
+    found = training_work(model, BF16, layout, settings).adapters
+    per_layer = (found.forward_bytes_per_token, found.backward_bytes_per_token)
+    return tuple(each / LAYERS for each in per_layer)
+
+
+def test_adapters_move_what_their_operators_read_and_write():
+    # Elements of 2 B: the input is read, the result written, scaled (2) and added (3); backward
+    # the factor's (2) and two products read gradients, one reads the input, one writes its
+    # gradient, and that is added to the other (3).
+    assert moved() == (2 * 7 * HIDDEN, 2 * (4 + 5) * HIDDEN)
+    # Dropout reads, writes and keeps a mask of a byte, and so does its gradient.
+    dropped = moved(adapter_dropout=True)
+    assert dropped == (moved()[0] + 5 * HIDDEN, moved()[1] + 5 * HIDDEN)
+    # Adapters of 32 bit: widened, dropped out of in 32 bit, narrowed for products.
+    wide = moved(adapter_dropout=True, adapter_bytes=4.0)
+    assert wide == (moved()[0] + (12 + 9) * HIDDEN, moved()[1] + (12 + 9) * HIDDEN)
+    # What has one matrix frozen lacks its gradient's product; vectors that scale have their own.
+    assert moved(adapter="lora-fa")[1] == moved()[1] - 2 * HIDDEN
+    assert moved(adapter="vera")[1] == moved()[1] + (-2 - 2 + 8) * HIDDEN
+    assert moved(adapter="dora") > moved()
+    assert moved(adapter="ia3") == (4 * HIDDEN, 12 * HIDDEN)
+    assert moved(adapter="boft") == moved(adapter="norms") == (0.0, 0.0)
+
+
+def test_products_that_add_in_place_move_less_and_one_matrix_is_read_once():
+    within = moved(adapter_kernels="within-products")
+    assert within == (2 * 3 * HIDDEN, 2 * (4 + 2) * HIDDEN)
+    # They have no dropout, and adapters of 32 bit are narrowed instead of activations.
+    assert moved(adapter_kernels="within-products", adapter_bytes=4.0) == within
+    told = {"adapter_kernels": "within-products", "adapter_dropout": True}
+    assert moved(**told) == moved(adapter_dropout=True)
+    three = ("q_proj", "k_proj", "v_proj")
+    apart, joint = (moved(targets=three, adapter_kernels=each)[0] for each in ("each", "joint"))
+    assert apart - joint == 2 * 2 * HIDDEN
+
+
+def test_ranks_read_whole_inputs_and_write_parts_of_whole_results():
+    for there, back in zip(moved(4), moved(), strict=True):
+        assert back / 4 < there < back
+    assert moved(4)[0] == 2 * (HIDDEN + 6 * HIDDEN / 4)
+    ending = {"targets": ("o_proj",)}
+    assert moved(4, **ending)[0] == 2 * 7 * HIDDEN / 4
+    # Without sequence parallelism what sums of ranks make is whole on each.
+    whole = moved(4, sequence_parallel=False, **ending)
+    assert whole[0] == 2 * (HIDDEN / 4 + 6 * HIDDEN)
+
+
+def test_experts_of_a_rank_adapt_tokens_of_others():
+    routed = parse_config(MIXTRAL_8X7B)
+    alone = moved(targets=("w2",), model=routed)
+    # Two experts for each token, of 32 layers.
+    assert alone[0] == pytest.approx(32 / LAYERS * 2 * (2 * 14336 + 12 * 4096))
+    for experts in (2, 8):
+        layout = Parallelism(data=8, expert=experts)
+        assert moved(targets=("w2",), model=routed, parallelism=layout) == pytest.approx(alone)
 
 
 def test_integers_are_scaled_by_rows_and_columns_and_floats_as_is_asked():
