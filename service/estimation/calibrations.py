@@ -64,6 +64,10 @@ from service.core.performance.release_kernels import (
     widened_from_rows,
 )
 from service.core.performance.samplers import sampling_ratio
+from service.core.performance.prompt_launches import (
+    eager_prompt_layer_s,
+    issues_prompts_eagerly,
+)
 from service.core.performance.scheduling import schedules_ahead
 from service.core.performance.servers import SCRIPT_TOLD_RATIO, received_s, streamed_s
 from service.core.performance.spread import NO_WIDENING, PIPELINED_LOG_SIGMA
@@ -249,6 +253,8 @@ def _calibration(
     figures["prompt_bucket_tokens"] = exact(prompt_bucket_tokens(engine))
     figures["sampling_ratio"] = exact(sampling_ratio(release, family))
     figures["schedules_ahead"] = exact(schedules_ahead(release))
+    if issues_prompts_eagerly(release):
+        figures["prompt_layer_s"] = eager_prompt_layer_s()
     figures["streamed_s"] = exact(streamed_s(engine))
     figures["received_s"] = exact(0.0 if usage == "offline" else received_s(engine))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))

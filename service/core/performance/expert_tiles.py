@@ -157,7 +157,7 @@ class FusedExperts:
 
 #: Where one call routes, multiplies and narrows between products, whatever the model.
 FUSED_EXPERTS = FusedExperts(
-    frozenset({"vllm@0.17", "vllm@0.21", "sglang@0.5.3"}),
+    frozenset({"vllm@0.17", "vllm@0.21", "sglang@0.5.3", "sglang@0.5.10"}),
     frozenset({"nvidia-blackwell"}),
     "vLLM, fused_moe/oracle/fp8.py and nvfp4.py, 2026: FLASHINFER_TRTLLM is the first that is "
     "tried; SGLang, server_args.py, 2025-2026: flashinfer_trtllm on sm100 for experts in fp8 and "
