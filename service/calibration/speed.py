@@ -79,6 +79,8 @@ _KNOWN = (
     *("rereads_by_sequence", "expands_latents"),
     *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
     *("default_expert_tiles", "grouped_expert_tiles", "fuses_experts"),
+    *("widened_tile_rows", "widened_tile_operations", "widened_tile_ratio"),
+    *("widens_all_formats",),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
     *("prompt_bucket_tokens", "pipelined_log_sigma"),
     *("schedules_ahead", "streamed_s", "received_s"),

@@ -71,6 +71,7 @@ from service.core.performance.prompt_launches import (
 from service.core.performance.scheduling import schedules_ahead
 from service.core.performance.servers import SCRIPT_TOLD_RATIO, received_s, streamed_s
 from service.core.performance.spread import NO_WIDENING, PIPELINED_LOG_SIGMA
+from service.core.performance.widened_experts import widened_tiles
 from service.core.platform import PowerNeeds
 from service.estimation.levels import (
     MACHINES,
@@ -261,6 +262,11 @@ def _calibration(
     figures["scaled_tile_rows"] = exact(scaled_tile_rows(release))
     figures["default_expert_tiles"] = exact(has_default_tiles(like, family))
     figures["grouped_expert_tiles"] = exact(has_grouped_tiles(release, family))
+    if (widened := widened_tiles(release, family)) is not None:
+        figures["widened_tile_rows"] = exact(widened.rows)
+        figures["widened_tile_operations"] = exact(widened.operations)
+        figures["widened_tile_ratio"] = exact(widened.matrix_ratio)
+        figures["widens_all_formats"] = exact(widened.all_formats)
     figures["fuses_experts"] = exact(fuses_experts(release, family))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:

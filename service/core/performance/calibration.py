@@ -265,6 +265,15 @@ class EngineOverhead:
     fuses_experts: bool = field(default=False, metadata=ALIKE)
     """Whether one call routes narrow experts of any model, multiplies and narrows between
     products."""
+    widened_tile_rows: float = field(default=0.0, metadata=ALIKE)
+    """Rows of the tiles for each of which lanes widen weights of experts in four bits; 0: not
+    known."""
+    widened_tile_operations: float = field(default=0.0, metadata=ALIKE)
+    """Operations of 32-bit lanes that widen a weight for a tile [-]."""
+    widened_tile_ratio: float = field(default=1.0, metadata=ALIKE)
+    """Rate of matrix units in such tiles over that of other products [-]."""
+    widens_all_formats: bool = field(default=False, metadata=ALIKE)
+    """Whether that holds for all formats in four bits, rather than for MXFP4."""
     unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
     """Width of weights below which every expert multiplies all tokens [bit]."""
     batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)

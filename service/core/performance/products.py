@@ -27,6 +27,7 @@ from service.core.performance.native_kernels import (
     SCALING_OPERATIONS,
     SUPER_SCALING_OPERATIONS,
 )
+from service.core.performance.widened_experts import widening_tile_s, widens_tiles
 from service.core.performance.work import MACHINE_RANKS, MatrixProduct
 
 #: Stands in for no rows at all in divisions.
@@ -94,7 +95,8 @@ class ExpertProducts:
     rank whose experts were chosen most is above the mean by ``busiest_ratio`` of the standard
     deviation. Where they are ``unrouted``, each expert multiplies all tokens. An expert's rows fill
     tiles of ``tile_rows``; zero where they are a smooth cost. Kernels around grouped products pass
-    over ``filled_rows`` besides. Where nobody tuned them, rows of more tokens than there are
+    over ``filled_rows`` besides. Lanes widen weights in ``widening_tile_s`` for each tile of up to
+    ``widened_rows``, while matrix units wait. Where nobody tuned them, rows of more tokens than there are
     experts on the rank fill default tiles, and take ``untuned_row_s`` each.
 
     References
@@ -112,6 +114,8 @@ class ExpertProducts:
     tile_rows: float = 0.0
     untuned_row_s: Number | None = None
     filled_rows: float = 0.0
+    widened_rows: float = 0.0
+    widening_tile_s: float = 0.0
 
     @property
     def token_flops(self) -> float:
@@ -122,6 +126,9 @@ class ExpertProducts:
 
     def compute_s(self, tuned_s: Number, tokens: Number, read: Number, rows: Number) -> Number:
         """Time of arithmetic, where it takes ``tuned_s`` by tiles that suit the tokens [s]."""
+        if self.widening_tile_s:
+            padded = whole_tiles(rows, read, self.widened_rows)
+            return tuned_s + self.widening_tile_s * (padded / self.widened_rows)
         if self.untuned_row_s is None or self.unrouted:
             return tuned_s
         many: Truth = tokens * self.sharing_replicas > self.size.item.copies
@@ -303,6 +310,12 @@ def expert_products(
                 *(size.row_flops / cost.padded_row_s, size.item, accelerator, calibration.engine),
             ),
             0.0 if on_host else filled_rows(size.item, accelerator, calibration.engine),
+            calibration.engine.widened_tile_rows,
+            0.0
+            if on_host
+            else widening_tile_s(
+                *(size.weights_bytes, size.item, accelerator, calibration.engine),
+            ),
         )
         for cost, size in zip(costs, sizes, strict=True)
     )
@@ -343,6 +356,9 @@ def product_rates(
         rate = _row_by_row(rate, item, accelerator)
     elif integers:
         rate = _scaled(rate, item, accelerator, calibration)
+    elif widens_tiles(item, bits, calibration.engine):
+        # Lanes widen weights while matrix units wait, which is counted by tiles.
+        rate = rate * calibration.engine.widened_tile_ratio
     elif item.weight_bits < bits and not widened_whole(item, calibration.engine):
         rate = _widened(rate, accelerator, calibration)
     reached = hardware.memory_ratio
