@@ -25,7 +25,11 @@ from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import exact
 from service.core.learning import Corrections
 from service.core.memory.inference.runtime import RuntimeOverheads
-from service.core.performance.buckets import bucket_ratio, prompt_bucket_tokens
+from service.core.performance.buckets import (
+    bucket_ratio,
+    doubled_graphs_from,
+    prompt_bucket_tokens,
+)
 from service.core.performance.calibration import (
     RUNTIME_FACTS,
     EngineOverhead,
@@ -250,6 +254,7 @@ def _calibration(
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
     figures["weight_only"] = exact(is_weight_only(like))
     figures["expands_latents"] = exact(expands_latents(like))
+    figures["doubled_graphs_from"] = exact(doubled_graphs_from(release))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))
     figures["prompt_bucket_tokens"] = exact(prompt_bucket_tokens(engine))
     figures["sampling_ratio"] = exact(sampling_ratio(release, family))
