@@ -55,6 +55,10 @@ from service.core.performance.native_kernels import (
     warp_ratio,
     widening_operations,
 )
+from service.core.performance.prompt_launches import (
+    eager_prompt_layer_s,
+    issues_prompts_eagerly,
+)
 from service.core.performance.release_kernels import (
     batched_experts,
     expands_latents,
@@ -68,10 +72,6 @@ from service.core.performance.release_kernels import (
     widened_from_rows,
 )
 from service.core.performance.samplers import sampling_ratio
-from service.core.performance.prompt_launches import (
-    eager_prompt_layer_s,
-    issues_prompts_eagerly,
-)
 from service.core.performance.scheduling import schedules_ahead
 from service.core.performance.servers import SCRIPT_TOLD_RATIO, received_s, streamed_s
 from service.core.performance.spread import NO_WIDENING, PIPELINED_LOG_SIGMA

@@ -26,7 +26,7 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
 )
 from service.core.performance.collectives import Message
-from service.core.performance.expert_tiles import whole_tiles
+from service.core.performance.expert_tiles import padded_rows, whole_tiles
 from service.core.performance.issued import (
     fused_layers,
     looped_experts,
@@ -41,7 +41,6 @@ from service.core.performance.products import (
     ProductCost,
     WorkSizes,
     expert_products,
-    padded_rows,
     product_costs,
     work_sizes,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
+from service.core.elementwise import Number
 from service.core.engines import engine_of_release
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
@@ -92,21 +93,13 @@ def widens_tiles(item: MatrixProduct, bits: int, engine: EngineOverhead) -> bool
 
 
 def widening_tile_s(
-    weights_bytes: float, item: MatrixProduct, accelerator: Accelerator, engine: EngineOverhead
-) -> float:
-    """Time in which lanes widen an expert for a tile [s]; zero where they do not.
-
-    Parameters
-    ----------
-    weights_bytes
-        What an expert has in all products of the kind [B].
-    item, accelerator, engine
-        Product, what computes it, and with what.
-    """
+    item: MatrixProduct, weights_bytes: float, accelerator: Accelerator, engine: EngineOverhead
+) -> Number:
+    """Time in which lanes widen ``weights_bytes`` of an expert for a tile; 0 if they do not [s]."""
     _, bits = peak_flops_per_s(accelerator, engine_precision(item.matrix_precision, engine))
     peak = accelerator.peak_flops_per_s.get("fp32")
     if peak is None or not widens_tiles(item, bits, engine):
         return 0.0
     weights = weights_bytes * 8.0 / item.weight_bits
-    seconds: float = weights * engine.widened_tile_operations / (peak / 2.0)
-    return seconds
+    # A multiplication with an addition is one operation of a lane.
+    return weights * engine.widened_tile_operations / (peak / 2.0)
