@@ -77,7 +77,7 @@ _KNOWN = (
     *("launch_bound", "replays_graphs", "half_accumulation", "whole_expert_tiles", "native"),
     *("widened_from_rows", "many_widened_from_rows", "head_reads_exponent_ratio"),
     *("rereads_by_sequence", "expands_latents"),
-    *("weight_only", "unrouted_below_bits", "scaled_tile_rows"),
+    *("weight_only", "unrouted_below_bits", "scaled_tile_rows", "waits_for_exponentials"),
     *("default_expert_tiles", "grouped_expert_tiles", "fuses_experts"),
     *("widened_tile_rows", "widened_tile_operations", "widened_tile_ratio"),
     *("widens_all_formats",),

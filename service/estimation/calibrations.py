@@ -252,6 +252,7 @@ def _calibration(
     figures["warp_ratio"] = exact(warp_ratio(like, family, backend))
     figures["converting_operations"] = exact(converting_operations(family))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
+    figures["waits_for_exponentials"] = exact(not kind.native)
     figures["weight_only"] = exact(is_weight_only(like))
     figures["expands_latents"] = exact(expands_latents(like))
     figures["doubled_graphs_from"] = exact(doubled_graphs_from(release))

@@ -70,7 +70,9 @@ def attention_costs(
         for one in {layer.operands for layer in layers}
     }
     least_flops = _VECTOR_SCORE_FLOPS if on_vectors else 0.0
-    exponential_s = 0.0 if on_vectors or engine.native else _exponential_s(accelerator)
+    exponential_s: Number = 0.0
+    if engine.waits_for_exponentials and not on_vectors:
+        exponential_s = _exponential_s(accelerator)
     bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * calibration.reached_ratio(
         hardware.attention_memory_ratio
     )
@@ -81,7 +83,7 @@ def attention_costs(
             layer,
             pair_flops := layer.of_prompts(engine.expands_latents),
             pair_s := max(pair_flops, layer.scores_per_pair * least_flops) / rates[layer.operands]
-            + _beside_products_s(layer.scores_per_pair, pair_flops, exponential_s),
+            + _beside_products_s(layer, pair_flops, exponential_s),
             beams_pair_s(layer, pair_s, accelerator)
             if pair_flops == layer.flops_per_pair
             else layer.flops_per_pair / rates[layer.operands],
@@ -103,7 +105,7 @@ def _exponential_s(accelerator: Accelerator) -> Number:
     return 2.0 * lanes / (_EXPONENTIAL_UNITS * peak)
 
 
-def _beside_products_s(scores: float, pair_flops: float, exponential_s: Number) -> Number:
+def _beside_products_s(layer: AttentionWork, pair_flops: float, exponential_s: Number) -> Number:
     """What exponentials of a pair's scores take beyond those of heads of 128 features [s].
 
     Products of narrow heads are done sooner, and their exponentials are not: attention in heads of
@@ -111,8 +113,10 @@ def _beside_products_s(scores: float, pair_flops: float, exponential_s: Number) 
     (PyTorch benchmark, pull request 2391, 2024), which is this time. On Blackwell matrix units are
     twice as fast, and units for exponentials are the same (Zadouri et al., FlashAttention-4, 2026).
     """
+    if layer.compared:
+        return 0.0
     usual = pair_flops / _USUAL_SCORE_FLOPS
-    return max(scores - usual, 0.0) * exponential_s
+    return max(layer.scores_per_pair - usual, 0.0) * exponential_s
 
 
 def is_on_vectors(

@@ -180,6 +180,8 @@ class EngineOverhead:
     """What attention that is not fused stores per pair of tokens and head [B]."""
     fused_features_multiple: float = field(default=0.0, metadata=ALIKE)
     """Features that heads have a multiple of where fused kernels take them; 0: any number [-]."""
+    waits_for_exponentials: bool = field(default=False, metadata=ALIKE)
+    """Whether fused attention of narrow heads waits for exponentials of scores."""
     vector_attention: bool = field(default=False, metadata=ALIKE)
     """Whether fused attention computes without matrix units."""
     vector_attention_ratio: float = field(default=1.0, metadata=FIGURE)

@@ -36,9 +36,9 @@ class WidenedTiles:
     all_formats: bool = False
 
 
-#: Operations that widen a weight in MXFP4 to 16 bits on Hopper: matrix units are busy for 49 % of the
-#: time with such weights and large matrices in tiles of 128 rows (Triton, pull requests 6833 and
-#: 6812, 2025), and for 77 % with others. They may be half as many or half as many again.
+#: Operations that widen a weight in MXFP4 to 16 bits on Hopper: matrix units are busy for 49 % of
+#: the time with such weights and large matrices in tiles of 128 rows (Triton, pull requests 6833
+#: and 6812, 2025), and for 77 % with others. They may be half as many or half as many again.
 _HOPPER_OPERATIONS = 6.4
 #: The first that holds counts. Operations are of as many lanes as half of the peak of 32-bit floats
 #: says, in which one that multiplies and adds counts twice.
@@ -48,11 +48,11 @@ WIDENED_TILES = (
         frozenset({"nvidia-hopper"}),
         64.0,
         _HOPPER_OPERATIONS,
-        "vLLM, mxfp4.py, until 0.11: Marlin on Hopper, with tiles of up to 64 rows and instructions "
-        "of single warps. 256 experts of 4096 by 2048 take it 270.4 ms for 65,536 tokens at 6 each "
-        "on an H20, which is 73 TFLOPS of 148, and 88 beside widening (SGLang, pull request 34682, "
-        "2026), of which other products reach 114; 512 of 4096 by 1024 in int4 take 31.8 ms for "
-        "8,192 at 10 each, 78 of full tiles (FlagGems, pull request 3375, 2026)",
+        "vLLM, mxfp4.py, until 0.11: Marlin on Hopper, with tiles of up to 64 rows and "
+        "instructions of single warps. 256 experts of 4096 by 2048 take it 270.4 ms for 65,536 "
+        "tokens at 6 each on an H20, which is 73 TFLOPS of 148, and 88 beside widening (SGLang, "
+        "pull request 34682, 2026), of which other products reach 114; 512 of 4096 by 1024 in int4 "
+        "take 31.8 ms for 8,192 at 10 each, 78 of full tiles (FlagGems, pull request 3375, 2026)",
         matrix_ratio=0.77,
         all_formats=True,
     ),
@@ -68,11 +68,12 @@ WIDENED_TILES = (
         frozenset({"vllm", "sglang"}),
         frozenset({"amd-cdna3"}),
         128.0,
-        17.0,
-        "Triton, UpcastMXFPToLLVM.cpp, 2025, without instructions of CDNA 4: eight weights are "
-        "looked up by byte permutations in some 18 operations, and each is widened to 32 bits, "
-        "scaled and rounded to 16 in some six; lanes do so at half the rate of packed floats. "
-        "Weights are widened again for each tile (MSLK, pull request 379, 2026)",
+        14.0,
+        "Triton, UpcastMXFPToLLVM.cpp, 2025, without instructions of CDNA 4: 20 operations look "
+        "eight weights up byte by byte, and each takes some 4.5 to be widened to 32 bits, scaled, "
+        "rounded to 16 and put in place; lanes do so at half the rate of packed floats, by which "
+        "their peak is stated. A shorter sequence for CDNA 3 alone has half as many. Weights are "
+        "widened again for each tile (MSLK, pull request 379, 2026)",
     ),
 )
 
