@@ -25,7 +25,11 @@ from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import exact
 from service.core.learning import Corrections
 from service.core.memory.inference.runtime import RuntimeOverheads
-from service.core.performance.buckets import bucket_ratio, prompt_bucket_tokens
+from service.core.performance.buckets import (
+    bucket_ratio,
+    doubled_graphs_from,
+    prompt_bucket_tokens,
+)
 from service.core.performance.calibration import (
     RUNTIME_FACTS,
     EngineOverhead,
@@ -51,6 +55,10 @@ from service.core.performance.native_kernels import (
     warp_ratio,
     widening_operations,
 )
+from service.core.performance.prompt_launches import (
+    eager_prompt_layer_s,
+    issues_prompts_eagerly,
+)
 from service.core.performance.release_kernels import (
     batched_experts,
     expands_latents,
@@ -67,6 +75,7 @@ from service.core.performance.samplers import sampling_ratio
 from service.core.performance.scheduling import schedules_ahead
 from service.core.performance.servers import SCRIPT_TOLD_RATIO, received_s, streamed_s
 from service.core.performance.spread import NO_WIDENING, PIPELINED_LOG_SIGMA
+from service.core.performance.widened_experts import widened_tiles
 from service.core.platform import PowerNeeds
 from service.estimation.levels import (
     MACHINES,
@@ -243,18 +252,27 @@ def _calibration(
     figures["warp_ratio"] = exact(warp_ratio(like, family, backend))
     figures["converting_operations"] = exact(converting_operations(family))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
+    figures["waits_for_exponentials"] = exact(not kind.native)
     figures["weight_only"] = exact(is_weight_only(like))
     figures["expands_latents"] = exact(expands_latents(like))
+    figures["doubled_graphs_from"] = exact(doubled_graphs_from(release))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))
     figures["prompt_bucket_tokens"] = exact(prompt_bucket_tokens(engine))
     figures["sampling_ratio"] = exact(sampling_ratio(release, family))
     figures["schedules_ahead"] = exact(schedules_ahead(release))
+    if issues_prompts_eagerly(release):
+        figures["prompt_layer_s"] = eager_prompt_layer_s()
     figures["streamed_s"] = exact(streamed_s(engine))
     figures["received_s"] = exact(0.0 if usage == "offline" else received_s(engine))
     figures["unrouted_below_bits"] = exact(unrouted_below_bits(engine))
     figures["scaled_tile_rows"] = exact(scaled_tile_rows(release))
     figures["default_expert_tiles"] = exact(has_default_tiles(like, family))
     figures["grouped_expert_tiles"] = exact(has_grouped_tiles(release, family))
+    if (widened := widened_tiles(release, family)) is not None:
+        figures["widened_tile_rows"] = exact(widened.rows)
+        figures["widened_tile_operations"] = exact(widened.operations)
+        figures["widened_tile_ratio"] = exact(widened.matrix_ratio)
+        figures["widens_all_formats"] = exact(widened.all_formats)
     figures["fuses_experts"] = exact(fuses_experts(release, family))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:

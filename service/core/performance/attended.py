@@ -30,7 +30,8 @@ class AttentionWork:
     the tokens that sequences attend to in decoding ``read_ratio`` are read from memory [-]; beams
     share the others. Where latents are kept, of which prompts may have keys and values of each head
     made first, a pair takes ``expanded_flops_per_pair`` by these; zero where there are none. What
-    is multiplied are ``operands`` of a format.
+    is multiplied are ``operands`` of a format. Scores become shares by exponentials unless they are
+    only ``compared``.
     """
 
     layers: float
@@ -48,6 +49,7 @@ class AttentionWork:
     read_ratio: Number = ALL_READ
     expanded_flops_per_pair: float = 0.0
     operands: str = "bf16"
+    compared: bool = False
 
     def of_prompts(self, expands: bool) -> float:
         """What a pair takes of a prompt, by whether latents are expanded there [FLOP]."""
@@ -146,6 +148,7 @@ def indexing_work(mixer: LatentAttention, layers: int) -> AttentionWork:
         chunked=False,
         scores_per_pair=entries * mixer.indexer_heads,
         operands="fp8",
+        compared=True,
     )
 
 

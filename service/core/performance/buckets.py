@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
-from service.core.elementwise import Number, ceil, maximum
+from service.core.elementwise import Number, ceil, maximum, minimum
 from service.core.elementwise import log as log_of
 
 #: What rounding may leave of a length that a program has.
@@ -37,6 +37,29 @@ class PromptBuckets:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class GraphSizes:
+    """Releases that fill steps of decoding up to the next number of sequences that has a graph.
+
+    There are many such numbers up to ``dense_sequences``, and beyond that each double of them.
+    """
+
+    releases: frozenset[str]
+    dense_sequences: float
+    source: str
+
+
+#: Where more sequences are computed than there are.
+GRAPH_SIZES = (
+    GraphSizes(
+        frozenset({"tensorrt-llm@1.x"}),
+        128.0,
+        "TensorRT-LLM, llm_args.py, 2025: _generate_cuda_graph_batch_sizes with enable_padding, as "
+        "trtllm-bench and NVIDIA's guides set it: each eighth up to 128, then powers of two, until "
+        "each 64th took their place, which gave up to 1.3 times the tokens (pull request 12895, "
+        "2026). Without padding other numbers have no graph at all",
+    ),
+)
 #: Where more is computed of prompts than there is.
 PROMPT_BUCKETS = (
     PromptBuckets(
@@ -71,6 +94,24 @@ def bucket_ratio(engine: str) -> float:
 def prompt_bucket_tokens(engine: str) -> float:
     """The least length that an engine fills prompts up to; 0 where it takes them as they are."""
     return next((one.least_tokens for one in PROMPT_BUCKETS if one.engine == engine), 0.0)
+
+
+def doubled_graphs_from(release: str) -> float:
+    """Sequences from which a release has graphs for each double of them alone; 0 if for all."""
+    found = (one.dense_sequences for one in GRAPH_SIZES if release in one.releases)
+    return next(found, 0.0)
+
+
+def graph_ratio(sequences: Number, doubled_from: float) -> Number:
+    """Sequences that a graph computes, over those that decode [-].
+
+    Numbers of sequences have no favourite among them, so that a graph computes ``1/ln 2`` times as
+    many on average where each is for twice as many as the one before. It is taken to grow towards
+    that from ``doubled_from`` to its double.
+    """
+    beyond = minimum(maximum(sequences / doubled_from - 1.0, 0.0), 1.0)
+    ratio: Number = 1.0 + (1.0 / log(2.0) - 1.0) * beyond
+    return ratio
 
 
 def filled_tokens(tokens: Number, least_tokens: float, alike: bool) -> Number:

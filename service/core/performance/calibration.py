@@ -180,6 +180,8 @@ class EngineOverhead:
     """What attention that is not fused stores per pair of tokens and head [B]."""
     fused_features_multiple: float = field(default=0.0, metadata=ALIKE)
     """Features that heads have a multiple of where fused kernels take them; 0: any number [-]."""
+    waits_for_exponentials: bool = field(default=False, metadata=ALIKE)
+    """Whether fused attention of narrow heads waits for exponentials of scores."""
     vector_attention: bool = field(default=False, metadata=ALIKE)
     """Whether fused attention computes without matrix units."""
     vector_attention_ratio: float = field(default=1.0, metadata=FIGURE)
@@ -197,6 +199,8 @@ class EngineOverhead:
     prompt_bucket_tokens: float = field(default=0.0, metadata=ALIKE)
     """The shortest length that prompts are filled up to, others being each twice the one before;
     0 where they are computed as they are [token]."""
+    doubled_graphs_from: float = field(default=0.0, metadata=ALIKE)
+    """Sequences beyond which decoding has graphs for each double of them alone; 0: for all."""
     bucket_ratio: float = field(default=1.0, metadata=ALIKE)
     """Tokens that decoding attends to over those in the cache [-]."""
     expands_latents: bool = field(default=False, metadata=ALIKE)
@@ -265,6 +269,15 @@ class EngineOverhead:
     fuses_experts: bool = field(default=False, metadata=ALIKE)
     """Whether one call routes narrow experts of any model, multiplies and narrows between
     products."""
+    widened_tile_rows: float = field(default=0.0, metadata=ALIKE)
+    """Rows of the tiles for each of which lanes widen weights of experts in four bits; 0: not
+    known."""
+    widened_tile_operations: float = field(default=0.0, metadata=ALIKE)
+    """Operations of 32-bit lanes that widen a weight for a tile [-]."""
+    widened_tile_ratio: float = field(default=1.0, metadata=ALIKE)
+    """Rate of matrix units in such tiles over that of other products [-]."""
+    widens_all_formats: bool = field(default=False, metadata=ALIKE)
+    """Whether that holds for all formats in four bits, rather than for MXFP4."""
     unrouted_below_bits: float = field(default=0.0, metadata=ALIKE)
     """Width of weights below which every expert multiplies all tokens [bit]."""
     batched_expert_models: frozenset[str] = field(default=frozenset(), metadata=ALIKE)

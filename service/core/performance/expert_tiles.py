@@ -157,7 +157,7 @@ class FusedExperts:
 
 #: Where one call routes, multiplies and narrows between products, whatever the model.
 FUSED_EXPERTS = FusedExperts(
-    frozenset({"vllm@0.17", "vllm@0.21", "sglang@0.5.3"}),
+    frozenset({"vllm@0.17", "vllm@0.21", "sglang@0.5.3", "sglang@0.5.10"}),
     frozenset({"nvidia-blackwell"}),
     "vLLM, fused_moe/oracle/fp8.py and nvfp4.py, 2026: FLASHINFER_TRTLLM is the first that is "
     "tried; SGLang, server_args.py, 2025-2026: flashinfer_trtllm on sm100 for experts in fp8 and "
@@ -300,3 +300,13 @@ def whole_tiles(rows: Number, matrices: Number, tile_rows: float) -> Number:
     each = maximum(rows, _FEWEST_ROWS) / maximum(matrices, _FEWEST_ROWS)
     padded: Number = matrices * tile_rows / -expm1(-tile_rows / each)
     return padded
+
+
+def padded_rows(rows: Number, matrices: Number, tile_rows: Number) -> Number:
+    """Rows of products with the padding of their tiles, where some matrices share the rows.
+
+    Each matrix adds ``tile_rows`` where its rows are many, and its own rows once more where they
+    are few: those are products of a matrix and some vectors.
+    """
+    tiles = tile_rows * matrices
+    return rows + rows * tiles / maximum(rows + tiles, _FEWEST_ROWS)

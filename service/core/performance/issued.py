@@ -6,6 +6,7 @@ from service.core.deployment import Accelerator, Parallelism
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.expert_tiles import narrowing_ratio
 from service.core.performance.kernels import OPERAND_BITS, engine_precision
+from service.core.performance.layer_kernels import FUSED_CALL_LAYERS
 from service.core.performance.products import is_batched, is_unrouted, widened_whole
 from service.core.performance.release_kernels import STEPWISE_RATIO
 from service.core.performance.work import MatrixProduct, RankWork
@@ -14,11 +15,20 @@ from service.core.performance.work import MatrixProduct, RankWork
 def fused_layers(work: RankWork, engine: EngineOverhead) -> float:
     """Dense layers of fused kernels that have as many kernels as all layers.
 
-    Engines without graphs have a time for each expert, and kernels for each operation.
+    Engines without graphs have a time for each expert, and kernels for each operation. Where one
+    call multiplies narrow experts, layers have fewer kernels.
     """
+    saved = FUSED_CALL_LAYERS * work.routed_layers * _calls_once(work, engine)
     stepwise = work.model_type in engine.stepwise_state_models
     layers = work.layers + (STEPWISE_RATIO - 1.0) * work.state_layers * stepwise
-    return layers + work.added_layers * engine.replays_graphs
+    return layers + (work.added_layers - saved) * engine.replays_graphs
+
+
+def _calls_once(work: RankWork, engine: EngineOverhead) -> bool:
+    """Whether one call multiplies all experts of a layer."""
+    return engine.fuses_experts and any(
+        item.experts and item.weight_bits < 16.0 for item in work.products
+    )
 
 
 def replays(work: RankWork, parallelism: Parallelism, engine: EngineOverhead) -> bool:

@@ -12,6 +12,9 @@ DENSE_KERNELS = 10.0
 #: Routed experts have a router, a choice, two kernels that sort what was chosen, two grouped
 #: products, an activation and a sum in place of three kernels (vLLM, fused_moe.py, 2025).
 _ROUTED_KERNELS = 5.0
+#: Where one call routes, multiplies and adds up, it has a kernel that routes, two grouped products,
+#: the first with its activation, and a sum, beside the router (FlashInfer, trtllm_fused_moe, 2025).
+_FUSED_KERNELS = 2.0
 #: Experts that all tokens pass beside these have two products, an activation and a sum (vLLM,
 #: shared_fused_moe.py, 2025).
 _SHARED_KERNELS = 4.0
@@ -28,3 +31,7 @@ def added_layers(group: LayerGroup) -> float:
         kernels += _SHARED_KERNELS * (group.feed_forward.shared_intermediate_size > 0)
     kernels += _LATENT_KERNELS * isinstance(group.mixer, LatentAttention)
     return group.count * kernels / DENSE_KERNELS
+
+
+#: Dense layers that have as many kernels as one call saves in a layer of routed experts [-].
+FUSED_CALL_LAYERS = (_ROUTED_KERNELS - _FUSED_KERNELS) / DENSE_KERNELS

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import inf, log1p
-from statistics import NormalDist
 from typing import NamedTuple
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, Truth, exp, log, maximum, minimum, sqrt, where
+from service.core.elementwise import (
+    Number,
+    Truth,
+    exp,
+    is_nothing,
+    log,
+    maximum,
+    minimum,
+    sqrt,
+    where,
+)
+from service.core.performance.busiest import BALANCED_RATIO, expected_highest
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.expert_tiles import (
     DEFAULT_TILES,
@@ -27,13 +37,11 @@ from service.core.performance.native_kernels import (
     SCALING_OPERATIONS,
     SUPER_SCALING_OPERATIONS,
 )
+from service.core.performance.widened_experts import widening_tile_s, widens_tiles
 from service.core.performance.work import MACHINE_RANKS, MatrixProduct
 
 #: Stands in for no rows at all in divisions.
 _FEWEST_ROWS = 1e-9
-#: What copies of popular experts leave of how unevenly ranks over machines are chosen: rows deviate
-#: by 54 of 1,024, not 492, chance makes 32 (TensorRT-LLM, wide_ep/ep_load_balancer, 2025).
-_BALANCED_RATIO = 0.09
 
 
 class ProductCost(NamedTuple):
@@ -94,8 +102,9 @@ class ExpertProducts:
     rank whose experts were chosen most is above the mean by ``busiest_ratio`` of the standard
     deviation. Where they are ``unrouted``, each expert multiplies all tokens. An expert's rows fill
     tiles of ``tile_rows``; zero where they are a smooth cost. Kernels around grouped products pass
-    over ``filled_rows`` besides. Where nobody tuned them, rows of more tokens than there are
-    experts on the rank fill default tiles, and take ``untuned_row_s`` each.
+    over ``filled_rows`` besides. Lanes widen weights in ``widening_tile_s`` for each tile of up to
+    ``widened_rows``, while matrix units wait. Where nobody tuned them, rows of more tokens than
+    there are experts on the rank fill default tiles, and take ``untuned_row_s`` each.
 
     References
     ----------
@@ -112,6 +121,8 @@ class ExpertProducts:
     tile_rows: float = 0.0
     untuned_row_s: Number | None = None
     filled_rows: float = 0.0
+    widened_rows: float = 0.0
+    widening_tile_s: Number = 0.0
 
     @property
     def token_flops(self) -> float:
@@ -122,6 +133,9 @@ class ExpertProducts:
 
     def compute_s(self, tuned_s: Number, tokens: Number, read: Number, rows: Number) -> Number:
         """Time of arithmetic, where it takes ``tuned_s`` by tiles that suit the tokens [s]."""
+        if not is_nothing(self.widening_tile_s):
+            tiles = whole_tiles(rows, read, self.widened_rows) / self.widened_rows
+            return tuned_s + self.widening_tile_s * tiles
         if self.untuned_row_s is None or self.unrouted:
             return tuned_s
         many: Truth = tokens * self.sharing_replicas > self.size.item.copies
@@ -280,8 +294,8 @@ def expert_products(
     sharing = max(1.0, parallelism.expert / parallelism.tensor)
     busiest = expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0
     popularity = calibration.hardware.popularity_ratio
-    balanced = _BALANCED_RATIO if parallelism.expert > MACHINE_RANKS else 1.0
-    on_host = calibration.host is not None
+    balanced = BALANCED_RATIO if parallelism.expert > MACHINE_RANKS else 1.0
+    on_host, engine = calibration.host is not None, calibration.engine
     if calibration.host is None:
         costs = product_costs(sizes, accelerator, calibration)
     else:
@@ -294,15 +308,17 @@ def expert_products(
             busiest,
             popularity,
             popularity * balanced,
-            is_unrouted(size.item, calibration.engine),
-            0.0 if on_host else _tile_rows(size.item, accelerator, calibration.engine),
+            is_unrouted(size.item, engine),
+            0.0 if on_host else _tile_rows(size.item, accelerator, engine),
             None
             if on_host
             else untuned_row_s(
-                size.row_flops,
-                *(size.row_flops / cost.padded_row_s, size.item, accelerator, calibration.engine),
+                *(size.row_flops, size.row_flops / cost.padded_row_s, size.item),
+                *(accelerator, engine),
             ),
-            0.0 if on_host else filled_rows(size.item, accelerator, calibration.engine),
+            0.0 if on_host else filled_rows(size.item, accelerator, engine),
+            engine.widened_tile_rows,
+            0.0 if on_host else widening_tile_s(size.item, size.weights_bytes, accelerator, engine),
         )
         for cost, size in zip(costs, sizes, strict=True)
     )
@@ -343,6 +359,9 @@ def product_rates(
         rate = _row_by_row(rate, item, accelerator)
     elif integers:
         rate = _scaled(rate, item, accelerator, calibration)
+    elif widens_tiles(item, bits, calibration.engine):
+        # Lanes widen weights while matrix units wait, which is counted by tiles.
+        rate = rate * calibration.engine.widened_tile_ratio
     elif item.weight_bits < bits and not widened_whole(item, calibration.engine):
         rate = _widened(rate, accelerator, calibration)
     reached = hardware.memory_ratio
@@ -477,24 +496,3 @@ def is_unrouted(item: MatrixProduct, engine: EngineOverhead) -> bool:
 def is_batched(item: MatrixProduct, engine: EngineOverhead) -> bool:
     """Whether experts of an engine are one batch of matrices that multiply all tokens."""
     return item.weight_bits >= 16.0 and item.model_type in engine.batched_expert_models
-
-
-@cache
-def expected_highest(ranks: int) -> float:
-    """How many standard deviations the highest of some normal values lies above their mean.
-
-    References
-    ----------
-    Blom, Statistical Estimates and Transformed Beta-Variables, 1958 (expected order statistics).
-    """
-    return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25))
-
-
-def padded_rows(rows: Number, matrices: Number, tile_rows: Number) -> Number:
-    """Rows of products with the padding of their tiles, where some matrices share the rows.
-
-    Each matrix adds ``tile_rows`` where its rows are many, and its own rows once more where they
-    are few: those are products of a matrix and some vectors.
-    """
-    tiles = tile_rows * matrices
-    return rows + rows * tiles / maximum(rows + tiles, _FEWEST_ROWS)

@@ -23,7 +23,7 @@ _MEASURED = "512 rows of 131,072 logits, of which a share is kept (top-p)"
 #: The first that holds counts.
 SAMPLERS = (
     Sampler(
-        frozenset({"vllm@0.21", "sglang@overlapped", "sglang@0.5.3"}),
+        frozenset({"vllm@0.21", "sglang@overlapped", "sglang@0.5.3", "sglang@0.5.10"}),
         ("nvidia-",),
         0.372 / 6.150,
         f"vLLM, pull request 40376, 2026: {_MEASURED}, take FlashInfer 0.372 ms where sorting "

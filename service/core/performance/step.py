@@ -20,12 +20,13 @@ from service.core.elementwise import (
 from service.core.lightweight import computed_once, lightweight
 from service.core.performance.attended import attended
 from service.core.performance.attention_cost import AttentionCost, attention_costs, is_on_vectors
+from service.core.performance.buckets import graph_ratio
 from service.core.performance.calibration import (
     COPIED_TOKENS,
     PerformanceCalibration,
 )
 from service.core.performance.collectives import Message
-from service.core.performance.expert_tiles import whole_tiles
+from service.core.performance.expert_tiles import padded_rows, whole_tiles
 from service.core.performance.issued import (
     fused_layers,
     looped_experts,
@@ -40,7 +41,6 @@ from service.core.performance.products import (
     ProductCost,
     WorkSizes,
     expert_products,
-    padded_rows,
     product_costs,
     work_sizes,
 )
@@ -73,7 +73,8 @@ class RankSteps:
     are ``whole_expert_tiles``. Where steps are ``eager`` in place of graphs, all are issued as
     those. A token moves ``elementwise_bytes_per_token`` besides. A step with prompts issues
     ``prompt_launch_count`` kernels, zero where nobody counted them, and starts in ``prompts_s``.
-    Decoding attends to ``bucket_ratio`` times as many tokens as there are. Work of
+    Decoding attends to ``bucket_ratio`` times as many tokens as there are. It has graphs for each
+    number of sequences up to ``doubled_graphs_from``, and for its doubles (0: for all). Work of
     ``experts_on_host`` is none of the accelerator's.
     Kernels of steps with prompts are issued while others run, which saves ``ahead_s``.
     ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not overlap with the
@@ -119,6 +120,7 @@ class RankSteps:
     prompt_launch_count: float
     prompts_s: Number
     bucket_ratio: float
+    doubled_graphs_from: float
     experts_on_host: bool
     outside_ratio: Number = 0.0
     copying: RankSteps | None = None
@@ -151,6 +153,11 @@ class RankSteps:
         return not is_nothing(self.prompts_s)
 
     @computed_once
+    def fills_graphs(self) -> bool:
+        """Whether steps of decoding compute more sequences than there are."""
+        return self.doubled_graphs_from > 0.0
+
+    @computed_once
     def tells_tokens(self) -> bool:
         """Whether a server's process tells tokens to users."""
         return not is_nothing(self.told_s)
@@ -175,6 +182,12 @@ class RankSteps:
         chosen = tokens if is_nothing(load.prefill_sequences) else sequences
         if self.context_ranks > 1:
             tokens = tokens / self.context_ranks
+        computed, filled, filled_ratio = tokens, chosen, 1.0
+        if self.fills_graphs:
+            # Steps without prompts are filled up to the next number of sequences with a graph.
+            filled_ratio = graph_ratio(sequences, self.doubled_graphs_from)
+            filled_ratio = 1.0 + (filled_ratio - 1.0) * (1.0 - minimum(prompts, 1.0))
+            computed, filled = tokens * filled_ratio, chosen * filled_ratio
         flops = tokens * self.token_flops + chosen * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
         memory_bytes = tokens * self.elementwise_bytes_per_token + sequences * self.state_bytes
@@ -183,12 +196,12 @@ class RankSteps:
         operators: list[tuple[Number, Number]] = []  # arithmetic and memory time of each [s]
         always, padded = True, None
         for costs, sizes, rows in (
-            (self.by_token, self.sizes.by_token, tokens),
-            (self.by_sequence, self.sizes.by_sequence, chosen),
+            (self.by_token, self.sizes.by_token, computed),
+            (self.by_sequence, self.sizes.by_sequence, filled),
         ):
             if not costs:
                 continue
-            if padded is None or rows is not tokens:
+            if padded is None or rows is not computed:
                 always, padded = positive(rows), padded_rows(rows, 1.0, self.tile_rows)
             for padded_row_s, weights_s, row_s, widened_s, from_rows, tiled_ratio in costs:
                 read_s = weights_s if always else weights_s * (rows > 0)
@@ -212,6 +225,8 @@ class RankSteps:
         uneven_bytes: Number = 0.0
         for expert in self.experts:
             mean_read, mean_rows = read, rows = expert.load(tokens)
+            if self.fills_graphs:
+                rows = rows * filled_ratio
             operators.append(self._of_experts(expert, tokens, read, rows))
             if self.experts_on_host:
                 host_s = host_s + maximum(*operators[-1])
@@ -221,6 +236,7 @@ class RankSteps:
             memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * moved_rows)
             if expert.busiest_ratio:
                 mean_read, mean_rows = expert.mean_load(tokens)
+                mean_rows = mean_rows * filled_ratio
                 mean = self._of_experts(expert, tokens, mean_read, mean_rows)
                 uneven_s = uneven_s + maximum(*operators[-1]) - maximum(*mean)
                 idle_compute_s = idle_compute_s + operators[-1][0] - mean[0]
@@ -458,6 +474,7 @@ def _rank_steps(
         prompt_launch_count=prompt_launch_count(work, engine),
         prompts_s=engine.prompts_s * engine.waited_ratio,
         bucket_ratio=engine.bucket_ratio,
+        doubled_graphs_from=0.0 if eager else engine.doubled_graphs_from,
         experts_on_host=on_host,
         outside_ratio=calibration.outside_ratio,
     )

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from service.core.performance.attended import AttentionWork
+from service.core.performance.attention_cost import attention_costs
 from service.core.performance.inference.replica import Requests, prompt_load
 from service.core.performance.step import step_time
 from service.core.performance.work import rank_work
@@ -35,3 +37,29 @@ def test_kernels_that_do_not_take_a_models_heads_store_their_scores():
     # Heads of 128 features are a multiple of 8, and none of 96.
     assert prompt_s(**fused, fused_features_multiple=8.0) == pytest.approx(prompt_s(**fused))
     assert prompt_s(**fused, fused_features_multiple=96.0) == pytest.approx(prompt_s(**stored))
+
+
+@pytest.mark.parametrize(("peaks", "slower"), [((989e12, 67e12), 1.25), ((2250e12, 80e12), 1.55)])
+def test_exponentials_of_narrow_heads_are_waited_for(peaks, slower):
+    # An H100 reaches 514 TFLOPS with heads of 64, and 621 with those of 128. Matrix units grew since,
+    # and units for exponentials did not.
+    matrix, lanes = peaks
+    accelerator = replace(
+        H100, family="nvidia-hopper", peak_flops_per_s={"bf16": matrix, "fp32": lanes}
+    )
+    hardware = replace(CALIBRATION.hardware, attention_matrix_ratio=0.627)
+    waiting = replace(
+        CALIBRATION,
+        hardware=hardware,
+        engine=replace(CALIBRATION.engine, waits_for_exponentials=True),
+    )
+    wide = AttentionWork(1.0, 32 * 512.0, 1.0, None, False, scores_per_pair=32.0)
+    narrow = AttentionWork(1.0, 32 * 256.0, 1.0, None, False, scores_per_pair=32.0)
+
+    def pair_s(layer, calibration=waiting):
+        return attention_costs((layer,), accelerator, calibration, 0.0, 1e12)[0].pair_s
+
+    assert 2.0 * pair_s(narrow) / pair_s(wide) == pytest.approx(slower, rel=0.05)
+    assert pair_s(replace(narrow, compared=True)) == pytest.approx(pair_s(wide) / 2.0)
+    idle = replace(waiting, engine=replace(waiting.engine, waits_for_exponentials=False))
+    assert pair_s(narrow, idle) == pytest.approx(pair_s(wide, idle) / 2.0)

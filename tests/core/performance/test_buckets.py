@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 from service.core.deployment import InferenceWorkload, LengthSpread, ServingSettings
-from service.core.performance.buckets import filled_tokens, prompt_bucket_tokens
+from service.core.performance.buckets import (
+    doubled_graphs_from,
+    filled_tokens,
+    graph_ratio,
+    prompt_bucket_tokens,
+)
 from service.core.performance.inference.latency import inference_latency
-from tests.core.deployments import CALIBRATION, deployment
+from service.core.performance.step import rank_steps
+from service.core.performance.steps import StepLoad
+from service.core.performance.work import rank_work
+from tests.core.deployments import CALIBRATION, H100, deployment
 
 
 @pytest.mark.parametrize(
@@ -53,3 +61,26 @@ def test_a_first_token_waits_for_a_whole_program():
     # Where prompts differ in length, so do the programs that they need.
     varied = first_token_s(1500.0, 64.0, input_spread=LengthSpread(1.3, 0.9, 1.8, 2.6))
     assert first_token_s(1500.0, 0.0) < varied
+
+
+def test_graphs_beyond_some_sequences_compute_more_than_there_are():
+    assert doubled_graphs_from("tensorrt-llm@1.x") == 128.0
+    assert doubled_graphs_from("tensorrt-llm@0.x") == 0.0
+    assert graph_ratio(128.0, 128.0) == 1.0
+    assert graph_ratio(1000.0, 128.0) == pytest.approx(1.0 / np.log(2.0))
+    ratios = graph_ratio(np.linspace(1.0, 512.0, 100), 128.0)
+    assert (np.diff(ratios) >= 0.0).all()
+
+
+def test_steps_of_decoding_are_filled_up_to_a_graph_and_steps_with_prompts_are_not():
+    one = deployment("mixtral-8x7b")
+    work = rank_work(one.architecture, one.precision, one.parallelism)
+    padding = replace(CALIBRATION, engine=replace(CALIBRATION.engine, doubled_graphs_from=128.0))
+    plain, filled = (
+        rank_steps(work, H100, one.parallelism, each) for each in (CALIBRATION, padding)
+    )
+    few, many = (StepLoad(0.0, 0.0, 0.0, count, 1000.0) for count in (64.0, 512.0))
+    prompts = StepLoad(512.0, 1.0, 256.0, 512.0, 1000.0)
+    assert filled.time(few) == plain.time(few)
+    assert filled.time(many).compute_s > 1.2 * plain.time(many).compute_s
+    assert filled.time(prompts) == plain.time(prompts)

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.busiest import expected_highest
+from service.core.performance.expert_tiles import padded_rows
 from service.core.performance.kernels import (
     KERNELS,
     OPERAND_BITS,
@@ -26,7 +28,7 @@ from service.core.performance.native_kernels import (
     multiplies_integers,
     replayed_accelerators,
 )
-from service.core.performance.products import expected_highest, padded_rows, product_rates
+from service.core.performance.products import product_rates
 from service.core.performance.release_kernels import (
     batched_experts,
     head_reads,

@@ -8,6 +8,10 @@ from itertools import pairwise
 import pytest
 
 from service.core.deployment import Parallelism
+from service.core.performance.prompt_launches import (
+    eager_prompt_layer_s,
+    issues_prompts_eagerly,
+)
 from service.core.performance.scheduling import schedules_ahead
 from service.core.performance.step import rank_steps
 from service.core.performance.steps import StepLoad
@@ -59,3 +63,11 @@ def test_more_tokens_never_make_a_step_shorter_whose_schedule_and_kernels_are_bo
         for tokens in (1, 8, 64, 128, 512, 1024, 4096)
     ]
     assert all(longer >= (1.0 - 1e-12) * shorter for shorter, longer in pairwise(times))
+
+
+def test_sglang_issues_prompts_from_python_until_pieces_of_graphs_are_its_default():
+    assert issues_prompts_eagerly("sglang@0.5.3")
+    assert not issues_prompts_eagerly("sglang@0.5.10")
+    assert not issues_prompts_eagerly("vllm@v1")
+    taken = eager_prompt_layer_s()
+    assert taken.low < taken.value < taken.high
