@@ -243,6 +243,9 @@ def _calibration(
     figures["warp_ratio"] = exact(warp_ratio(like, family, backend))
     figures["converting_operations"] = exact(converting_operations(family))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
+    if attends_on_vectors(like, family, backend):
+        # Nobody who is not asked has attention fused there.
+        figures["fuses_attention"] = exact(False)
     figures["weight_only"] = exact(is_weight_only(like))
     figures["expands_latents"] = exact(expands_latents(like))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))
