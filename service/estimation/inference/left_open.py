@@ -106,8 +106,8 @@ def other_servings(
     """What a request may mean besides, and how often: older releases, backends, usage.
 
     Releases come from the oldest on. Other backends come with the newest release and with the one
-    before it, whose kernels may be others on just these. ``usage`` is what the request is taken to mean, None where
-    the load tells it.
+    before it, whose kernels may be others on just these. ``usage`` is what the request is taken to
+    mean, None where the load tells it.
     """
     stated = {"engine": engine.id, "engine_version": release.generation}
     releases = [(release.generation, 1.0)]
