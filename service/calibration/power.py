@@ -265,8 +265,9 @@ def _host_w(row: MeasuredPower) -> float:
     if row.spread == POWER_SPREAD:
         return 0.0
     power, platform = row.power, row.power.platform
-    host_w = platform.host_power_w(power.usage.busy_ratio).value
-    return float(power.machines * host_w / platform.supply_efficiency_ratio)
+    hosts_w = power.machines * platform.host_power_w(power.usage.busy_ratio).value
+    hosts_w = hosts_w + power.accelerator_count * power.computing_power_w.value
+    return float(hosts_w / platform.supply_efficiency_ratio)
 
 
 def _power_w(

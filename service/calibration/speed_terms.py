@@ -127,13 +127,15 @@ _PIPELINED_RATIO = {"eager": 0.0}
 
 #: Share of peak that kernels reach where matrix units are instructions of shader cores, fed through
 #: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 for large products (ROCm, 2025), of
-#: which those of prompts reach some two thirds; Apple's matrix instructions run at the rate of its
-#: shaders. Gaudi's matrix engines are not fed by threads, and their graphs keep them busy: 16-bit
-#: products reach all but a hundredth of their peak (Lee et al., Debunking the CUDA Myth, 2025), and
-#: prompts in 8 bit often more than nine tenths (Lee et al., Faster Inference of LLMs using FP8 on
-#: the Intel Gaudi, 2025).
+#: which those of prompts reach some two thirds. On an RX 7900 XTX large ones reach 95 of 123 TFLOPS
+#: in 16 bit, 87 where they are still larger (issue 103 of torch-performance-test-data, 2026); on
+#: RDNA 4 114 of 195 (issue 10861 of rocm-libraries, 2026). Apple's matrix instructions run at the
+#: rate of its shaders. Gaudi's matrix engines are not fed by threads, and their graphs keep them
+#: busy: 16-bit products reach all but a hundredth of their peak (Lee et al., Debunking the CUDA
+#: Myth, 2025), and prompts in 8 bit often more than nine tenths (Lee et al., Faster Inference of
+#: LLMs using FP8 on the Intel Gaudi, 2025).
 _MATRIX_RATIO = {
-    "amd-rdna3": 0.4,
+    "amd-rdna3": 0.5,
     "amd-rdna3.5": 0.4,
     "amd-rdna4": 0.4,
     "apple-silicon": 0.75,

@@ -32,7 +32,8 @@ class Platform:
     """A kind of machine that holds accelerators, and the site that it usually stands in.
 
     All figures are of one machine without its accelerators. ``host_idle_w`` is drawn while
-    nothing is asked of it, ``host_load_w`` while requests are in flight or a model is trained;
+    nothing is asked of it, ``host_load_w`` while requests are in flight or a model is trained, and
+    ``host_processors_w`` more while all of its processors compute, nothing where it is not known;
     what power supplies lose of all that passes them is left to ``supply_efficiency_ratio``.
     Platforms whose accelerators' power is that of the whole machine have no host of their own.
     ``accelerators`` is how many one machine holds, ``host_accelerators`` how many of them one
@@ -69,6 +70,7 @@ class Platform:
     core_time_ratio: Number = field(default=1.0, metadata=FIGURE)
     host_matrix_flops_per_s: Interval | None = field(default=None, metadata=FIGURE)
     host_memory_bandwidth_bytes_per_s: Interval | None = field(default=None, metadata=FIGURE)
+    host_processors_w: Interval = field(default=exact(0.0), metadata=FIGURE)
 
     @property
     def accelerators_of_a_host(self) -> Number:
@@ -88,6 +90,15 @@ class Platform:
         """Machines that so many accelerators take up; a share of one where others have the rest."""
         parts = count / self.accelerators
         return where(self.shared_ratio > 0.0, parts, ceil(parts))
+
+    def computing_machines(self, count: Number) -> Number:
+        """Machines whose processors compute for so many accelerators, alone for them [-].
+
+        Nobody else computes with processors that a deployment has taken, however small its part of
+        a shared machine is. Machines with several hosts have as many parts.
+        """
+        of_host = self.accelerators_of_a_host
+        return ceil(count / of_host) * of_host / self.accelerators
 
     def host_power_w(self, busy_ratio: Number) -> Interval:
         """Mean power of one machine's host, before its power supplies [W]."""

@@ -253,6 +253,9 @@ def _calibration(
     figures["converting_operations"] = exact(converting_operations(family))
     figures["vector_attention"] = exact(attends_on_vectors(like, family, backend))
     figures["waits_for_exponentials"] = exact(not kind.native)
+    if attends_on_vectors(like, family, backend):
+        # Nobody who is not asked has attention fused there.
+        figures["fuses_attention"] = exact(False)
     figures["weight_only"] = exact(is_weight_only(like))
     figures["expands_latents"] = exact(expands_latents(like))
     figures["doubled_graphs_from"] = exact(doubled_graphs_from(release))

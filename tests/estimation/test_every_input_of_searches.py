@@ -243,6 +243,8 @@ OF_TRAINING: Changes = {
             "model": "meta-llama/Llama-3.1-8B",
             "search.max_accelerators": 1,
             "training.offload": True,
+            # Memory of the host, where it suffices, is better in all that a search weighs.
+            "training.host_memory_bytes": 1e9,
             "training.memory_tier": {"tier": "ddr5-8ch", "capacity_bytes": 1e12},
         },
         "cxl-2.0-ddr5-direct",

@@ -127,6 +127,7 @@ def _machine(
         whole_ratio=float(flag(stated, _whole(stated))),
         host_idle_w=host_idle_w,
         host_load_w=host_load_w or host_idle_w,
+        host_processors_w=chosen.known_interval("host_processors_w") or exact(0.0),
         supply_efficiency_ratio=1.0 if efficiency is None else float(efficiency.value),
         rated_power_w=float("inf") if rated is None else float(rated.value),
         core_time_ratio=1.0 if core_time is None else float(core_time.value),

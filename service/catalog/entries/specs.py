@@ -347,6 +347,13 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             _HOST_POWER,
         ),
         FigureSpec(
+            "host_processors_w",
+            "W",
+            "What a machine's host draws beyond that while all of its processors compute, for"
+            " engines that leave layers or experts to them and for optimizers that run there",
+            _HOST_POWER,
+        ),
+        FigureSpec(
             "supply_efficiency_ratio",
             "-",
             "Share of the power from the socket that power supplies pass on",

@@ -275,7 +275,7 @@ def with_tiers(
         host=tiers.processors,
         copied=None
         if copying is None
-        else CopiedWeights(copying.value, outside_ratio(copying.value)),
+        else CopiedWeights(copying.value, outside_ratio(copying.value), tiers.computed_ratio),
     )
 
 
@@ -361,6 +361,7 @@ def inference_energy(
         setup.calibration.power,
         infrastructure,
         NO_POWER if tiers is None else tiers_power_w(tiers, usage),
+        setup.copies,
     )
     found = InferenceEnergy(
         rate,

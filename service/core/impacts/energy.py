@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.core.deployment import Accelerator
-from service.core.elementwise import Number, maximum, minimum, sqrt
+from service.core.elementwise import Number, is_nothing, maximum, minimum, sqrt
 from service.core.explanation import Formula, paths
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import (
@@ -91,10 +91,24 @@ POWER = (
         paths("power.usage.busy_ratio", "power.busy_power_w", "power.waiting_power_w"),
     ),
     Formula(
+        "computing_power_w",
+        "computing_machines * host_processors_w * computing_ratio / accelerator_count",
+        "figures of the platform",
+        "power.computing_power_w",
+        paths(
+            "power.computing_machines",
+            "power.accelerator_count",
+            "power.platform.host_processors_w",
+            "power.usage.computing_ratio",
+            platform="power.platform.id",
+        ),
+    ),
+    Formula(
         "host_power_w",
         "min((machines * (host_idle_w + max(host_load_w - host_idle_w, 0) * busy_ratio)"
-        " / accelerator_count + accelerator_mean_power_w) / supply_efficiency_ratio,"
-        " rated_power_w * machines / accelerator_count) - accelerator_mean_power_w",
+        " / accelerator_count + computing_power_w + accelerator_mean_power_w)"
+        " / supply_efficiency_ratio, rated_power_w * max(machines, computing_machines)"
+        " / accelerator_count) - accelerator_mean_power_w",
         "figures of the platform",
         "power.host_power_w",
         paths(
@@ -105,6 +119,8 @@ POWER = (
             "power.platform.supply_efficiency_ratio",
             "power.platform.rated_power_w",
             "power.usage.busy_ratio",
+            "power.computing_machines",
+            "power.computing_power_w",
             "power.accelerator_mean_power_w",
             platform="power.platform.id",
         ),
@@ -163,8 +179,9 @@ class DeploymentPower:
     Per accelerator [W]: ``busy_power_w`` while requests are in flight, ``waiting_power_w`` while
     there are none and a model is held, ``idle_power_w`` with nothing on it,
     ``accelerator_mean_power_w`` over time, ``host_power_w`` its share of the machine, with what
-    power supplies lose, ``tiers_power_w`` traffic of memory beside both, as far as its energy is
-    known. ``it_power_w`` is the whole deployment's, at the socket. ``phases`` have
+    power supplies lose, of which processors that compute draw ``computing_power_w``, before losses,
+    in ``computing_machines``; ``tiers_power_w`` traffic of memory beside both, as far as its energy
+    is known. ``it_power_w`` is the whole deployment's, at the socket. ``phases`` have
     the power of computing prompts, if that is told apart, and of the rest. ``following_ratio`` is
     the share of the accelerator's mean power that goes with the speed of the work [-],
     ``machines`` how many the accelerators take up. ``design_power_w`` is the accelerator's thermal
@@ -177,6 +194,7 @@ class DeploymentPower:
     waiting_power_w: Interval
     accelerator_mean_power_w: Interval
     host_power_w: Interval
+    computing_power_w: Interval
     tiers_power_w: Interval
     it_power_w: Interval
     design_power_w: Number
@@ -184,6 +202,7 @@ class DeploymentPower:
     following_ratio: Number
     accelerator_count: int
     machines: Number
+    computing_machines: Number
     platform: Platform
     usage: Usage
     model: PowerModel
@@ -238,6 +257,7 @@ def deployment_power(
     model: PowerModel,
     infrastructure: Infrastructure,
     tiers_power_w: Interval = NO_POWER,
+    copies: Number = 1.0,
 ) -> DeploymentPower:
     """Mean IT power of a deployment under load, never above the limits of power [W].
 
@@ -261,6 +281,8 @@ def deployment_power(
         Default power at rest.
     tiers_power_w
         What traffic of memory beside the machine takes, for each accelerator [W].
+    copies
+        Deployments like this one that share hosts, and what their processors compute [-].
 
     Raises
     ------
@@ -300,9 +322,20 @@ def deployment_power(
     mean_w = independent_sum((scale(busy_w, busy), scale(waiting_w, 1.0 - busy)))
     platform = accelerator.platform
     machines = platform.machines(accelerator_count)
-    host_w = _host_power_w(platform, machines / accelerator_count, busy, mean_w)
+    computing_ratio, computing_w = usage.computing_ratio, NO_POWER
+    computing: Number = 0.0
+    occupied = machines
+    if not is_nothing(computing_ratio):
+        computing = platform.computing_machines(accelerator_count * copies) / copies
+        share = computing * computing_ratio / accelerator_count
+        computing_w = scale(platform.host_processors_w, share)
+        occupied = maximum(machines, computing)
+    own_w = scale(platform.host_power_w(busy), machines / accelerator_count)
+    if computing_w is not NO_POWER:
+        own_w = independent_sum((own_w, computing_w))
+    host_w = _host_power_w(platform, own_w, mean_w, occupied / accelerator_count)
     parts = (mean_w, host_w, tiers_power_w)
-    it_w = _it_power_w(parts, accelerator_count, machines, platform, model)
+    it_w = _it_power_w(parts, accelerator_count, occupied, platform, model)
     following_ratio = following_w * busy / mean_w.value
     return DeploymentPower(
         tuple(phases),
@@ -311,6 +344,7 @@ def deployment_power(
         waiting_w,
         mean_w,
         host_w,
+        computing_w,
         tiers_power_w,
         it_w,
         design_w,
@@ -318,24 +352,24 @@ def deployment_power(
         following_ratio,
         accelerator_count,
         machines,
+        computing,
         platform,
         usage,
         model,
     )
 
 
-def _host_power_w(platform: Platform, share: Number, busy: Number, mean_w: Interval) -> Interval:
-    """An accelerator's share of its machine's host, and of what power supplies lose [W]."""
-    host_w = platform.host_power_w(busy)
+def _host_power_w(platform: Platform, own_w: Interval, mean_w: Interval, share: Number) -> Interval:
+    """An accelerator's part of its machine's host, and of what power supplies lose [W]."""
     lost = 1.0 / platform.supply_efficiency_ratio
     of_accelerator_w = mean_w.value
     at_most_w = maximum(platform.rated_power_w * share - of_accelerator_w, 0.0)
 
-    def beside_w(own_w: Number) -> Number:
-        drawn_w = (own_w * share + of_accelerator_w) * lost
+    def beside_w(host_w: Number) -> Number:
+        drawn_w = (host_w + of_accelerator_w) * lost
         return minimum(drawn_w - of_accelerator_w, at_most_w)
 
-    return Interval(beside_w(host_w.value), beside_w(host_w.low), beside_w(host_w.high))
+    return Interval(beside_w(own_w.value), beside_w(own_w.low), beside_w(own_w.high))
 
 
 def _it_power_w(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.core.deployment import Accelerator
-from service.core.elementwise import minimum
+from service.core.elementwise import minimum, scaled
 from service.core.explanation import Formula, paths
 from service.core.impacts.energy import SECONDS_PER_HOUR, DeploymentPower, deployment_power
 from service.core.impacts.infrastructure import Infrastructure
@@ -118,6 +118,7 @@ def training_energy(
                 step.memory_bytes,
                 step.matrix_products_s + step.attention_s,
                 reference_flops_per_s(accelerator),
+                scaled(step.host_computing_s, slowed),
             ),
         ),
     )

@@ -354,11 +354,13 @@ class CopiedWeights:
     """What steps see that copy weights from outside the accelerator before they multiply them.
 
     ``bandwidth_bytes_per_s`` is what all memories together amount to [B/s], and ``outside_ratio``
-    how much of the time of memory is owed to what lies outside [-].
+    how much of the time of memory is owed to what lies outside [-]. Of that time, processors of the
+    host compute ``computed_ratio`` in steps that do not copy [-].
     """
 
     bandwidth_bytes_per_s: Number = field(metadata=FIGURE)
     outside_ratio: Number = field(metadata=FIGURE)
+    computed_ratio: Number = field(default=1.0, metadata=FIGURE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -68,7 +68,9 @@ LOOPED_EXPERTS = (
     ),
 )
 
-#: Where fused attention computes on vectors, although there are matrix units.
+#: Where fused attention computes on vectors, although there are matrix units. It is then left alone
+#: unless it is asked for: native engines began to fuse by themselves at the end of August 2025
+#: (llama.cpp, pull request 15434), two weeks before the kernel for one query was replaced.
 VECTOR_ATTENTION = (
     DrivenKernels(
         frozenset({"llama.cpp@2024", "llama.cpp@2025"}),

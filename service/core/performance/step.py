@@ -123,6 +123,7 @@ class RankSteps:
     doubled_graphs_from: float
     experts_on_host: bool
     outside_ratio: Number = 0.0
+    computed_outside_ratio: Number = 0.0
     copying: RankSteps | None = None
 
     # Whether there is any of what most engines and deployments have none of.
@@ -280,10 +281,13 @@ class RankSteps:
             beside_s = beside_s + bound * item_memory_s
             compute_s = compute_s + item_compute_s
             memory_s = memory_s + item_memory_s
+        processors_s = host_s
         if self.reads_outside:
             # Links bring what lies outside, or processors of the host compute it.
             own_s = maximum(memory_s - beside_s - host_s, 0.0)
-            host_s = host_s + self.outside_ratio * own_s
+            outside_s = self.outside_ratio * own_s
+            host_s = host_s + outside_s
+            processors_s = processors_s + self.computed_outside_ratio * outside_s
         compute_bound_s = longer_s + self.exposed_ratio * beside_s
         work_s = (
             compute_bound_s + (memory_s - beside_s) + self.exposed_ratio * (compute_s - longer_s)
@@ -345,6 +349,7 @@ class RankSteps:
             uneven_s,
             idle_compute_s,
             uneven_bytes,
+            processors_s,
         )
 
     def _of_experts(
@@ -477,6 +482,9 @@ def _rank_steps(
         doubled_graphs_from=0.0 if eager else engine.doubled_graphs_from,
         experts_on_host=on_host,
         outside_ratio=calibration.outside_ratio,
+        computed_outside_ratio=0.0
+        if calibration.copied is None
+        else calibration.copied.computed_ratio,
     )
 
 

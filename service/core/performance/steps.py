@@ -54,8 +54,9 @@ class StepTime:
     whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top, of which
     ``unsure_overhead_s`` is how much the step changes with the logarithm of what hosts take: more
     than shows where a host would hold up the accelerator that takes a little longer. Kernels that
-    narrow activations for experts take up to ``narrowing_s`` of the overhead. Processors of the
-    host compute experts in ``host_s`` of the work. ``flops`` and ``memory_bytes`` are per rank.
+    narrow activations for experts take up to ``narrowing_s`` of the overhead. It waits for what
+    lies outside for ``host_s`` of the work, in ``processors_s`` of which processors of the host
+    compute. ``flops`` and ``memory_bytes`` are per rank.
 
     Where experts are spread over ranks, time and bytes are those of the rank whose experts were
     chosen most. The average rank computes ``uneven_s`` less, moves ``uneven_bytes`` less, and
@@ -77,6 +78,7 @@ class StepTime:
     uneven_s: Number = 0.0
     idle_compute_s: Number = 0.0
     uneven_bytes: Number = 0.0
+    processors_s: Number = 0.0
 
     @property
     def waiting_s(self) -> Number:
@@ -140,4 +142,5 @@ class StepTime:
             uneven_s=self.uneven_s * ratio,
             idle_compute_s=self.idle_compute_s * ratio,
             uneven_bytes=self.uneven_bytes,
+            processors_s=self.processors_s * ratio,
         )

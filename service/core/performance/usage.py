@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from service.core.deployment import Accelerator
-from service.core.elementwise import Number, maximum, minimum, where
+from service.core.elementwise import Number, is_nothing, maximum, minimum, where
 from service.core.lightweight import lightweight
 from service.core.performance.kernels import peak_flops_per_s
 
@@ -24,13 +24,15 @@ class PhaseUse:
     waits for its peers keeps few of the units at work. ``bytes_per_s`` go to or come from
     memory [B/s]. ``matrix_flops_per_s`` is how many operations of 16-bit operands would keep
     matrix units at work as long as those of the phase do, padding and widening of weights
-    included [FLOP/s].
+    included [FLOP/s]. ``host_ratio`` is the share of it in which processors of the host compute
+    in place of the accelerator [-].
     """
 
     time_ratio: Number
     kernel_ratio: Number
     bytes_per_s: Number
     matrix_flops_per_s: Number
+    host_ratio: Number = 0.0
 
 
 @lightweight
@@ -46,6 +48,15 @@ class Usage:
     compute_utilisation_ratio: Number
     busy_ratio: Number
     phases: tuple[PhaseUse, ...]
+
+    @property
+    def computing_ratio(self) -> Number:
+        """Share of time in which processors of the host compute [-]."""
+        computing: Number = 0.0
+        for one in self.phases:
+            if not is_nothing(one.host_ratio):
+                computing = computing + one.time_ratio * one.host_ratio
+        return computing if is_nothing(computing) else self.busy_ratio * computing
 
     def less(self, share: Number, busy_ratio: Number) -> Usage:
         """The same where only a share of the work comes: decoding waits for whoever is there."""
@@ -83,6 +94,7 @@ def phase_use(
     memory_bytes: Number,
     matrix_s: Number,
     reference_flops_per_s: Number,
+    host_s: Number = 0.0,
 ) -> PhaseUse:
     """What an accelerator does in a phase, from a step of it.
 
@@ -97,10 +109,13 @@ def phase_use(
         Bytes to and from memory in a step [B].
     reference_flops_per_s
         Dense peak for operands of 16 bits [FLOP/s].
+    host_s
+        Time of a step in which processors of the host compute [s].
     """
     # A phase that never comes has steps of no length.
     total_s = maximum(total_s, _LEAST_STEP_S)
     kernel_ratio = maximum(1.0 - waiting_s / total_s, 0.0)
     bytes_per_s = memory_bytes / total_s
     matrix_flops_per_s = minimum(matrix_s / total_s, 1.0) * reference_flops_per_s
-    return PhaseUse(time_ratio, kernel_ratio, bytes_per_s, matrix_flops_per_s)
+    host_ratio = host_s if is_nothing(host_s) else minimum(host_s / total_s, 1.0)
+    return PhaseUse(time_ratio, kernel_ratio, bytes_per_s, matrix_flops_per_s, host_ratio)

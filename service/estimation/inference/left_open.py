@@ -105,10 +105,12 @@ def other_servings(
 ) -> Iterator[tuple[Setting, float, ServingRequest]]:
     """What a request may mean besides, and how often: older releases, backends, usage.
 
-    Releases come from the oldest on. ``usage`` is what the request is taken to mean, None where
-    the load tells it.
+    Releases come from the oldest on. Other backends come with the newest release and with the one
+    before it, whose kernels may be others on just these. ``usage`` is what the request is taken to
+    mean, None where the load tells it.
     """
     stated = {"engine": engine.id, "engine_version": release.generation}
+    releases = [(release.generation, 1.0)]
     if asked.engine_version is None and (
         asked.engine is None or engine.named(asked.engine) is None
     ):
@@ -119,10 +121,14 @@ def other_servings(
             if share_ratio > RARE_RATIO:
                 update = stated | {"engine_version": id_}
                 yield "engine_version", share_ratio, asked.model_copy(update=update)
+                releases[1:] = [(id_, share_ratio)]
     if asked.backend is None:
         for backend in also_usual_backends(engine.backends, accelerator.value.hardware):
-            update = stated | {"backend": backend}
-            yield "backend", NOT_RARE_RATIO, asked.model_copy(update=update)
+            for id_, of_release in releases:
+                share_ratio = NOT_RARE_RATIO * of_release
+                if share_ratio > RARE_RATIO:
+                    update = stated | {"backend": backend, "engine_version": id_}
+                    yield "backend", share_ratio, asked.model_copy(update=update)
     if asked.usage_context is None and usage is not None:
         update = stated | {"usage_context": _OTHER_USAGE[usage]}
         yield "usage_context", NOT_RARE_RATIO, asked.model_copy(update=update)
@@ -261,7 +267,7 @@ def _speed_told(
                 furthest = apart
                 message = (
                     f"with {_usual_name(setting, usual)} {text} {duration(one)}, with "
-                    f"{_name(other)} {duration(another)}"
+                    f"{_name(other, usual)} {duration(another)}"
                 )
     if message:
         yield EstimateWarning(
@@ -315,10 +321,13 @@ def _usual_name(setting: Setting, usual: InferenceEstimate) -> str:
     return _chosen(setting, usual.setup.serving)
 
 
-def _name(other: Otherwise) -> str:
+def _name(other: Otherwise, usual: InferenceEstimate) -> str:
     if other.setting == "engine_version":
         return f"an older one ({other.release.generation})"
-    return _chosen(other.setting, other.serving)
+    chosen = _chosen(other.setting, other.serving)
+    if other.serving.release == usual.setup.serving.release:
+        return chosen
+    return f"{chosen} of an older release ({other.release.generation})"
 
 
 def _chosen(setting: Setting, serving: ServingSettings) -> str:

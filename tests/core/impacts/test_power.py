@@ -140,6 +140,7 @@ def test_request_energy_is_power_over_rate():
         "accelerator_main_power_w": power.main.power_w.value,
         "accelerator_busy_power_w": power.busy_power_w.value,
         "accelerator_mean_power_w": power.accelerator_mean_power_w.value,
+        "computing_power_w": 0.0,
         "host_power_w": power.host_power_w.value,
         "it_power_w": power.it_power_w.value,
         "it_energy_per_request_wh": energy.it_wh.value,

@@ -243,6 +243,15 @@ class InferenceTiers:
         return sum(drives) / maximum(sum(times), _LEAST_S)
 
     @property
+    def computed_ratio(self) -> Number:
+        """Share of the time for what lies outside in which processors compute, not wait [-]."""
+        times = [one.time_s for one in self.traffic()[1:]]
+        computed = [
+            time_s for tier, time_s in zip(self.outside, times, strict=True) if tier.kind == "host"
+        ]
+        return sum(computed) / maximum(sum(times), _LEAST_S)
+
+    @property
     def room_bytes(self) -> Number:
         """Room for weights and caches in the accelerator [B]."""
         return self.rooms[0].capacity_bytes

@@ -450,6 +450,7 @@ def _usage(
             step.mean_bytes * working,
             step.mean_compute_s * working,
             reference,
+            step.processors_s,
         )
 
     memory_utilisation_ratio = minimum(bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0)

@@ -57,7 +57,8 @@ class TrainingStep:
     host takes. Per accelerator and step, ``model_flops`` leave recomputation out,
     ``hardware_flops`` count it, and ``six_nd_flops`` are six per active parameter and token. They
     follow from the ``micro_batch``, from what of the training ``state`` is updated, and from the
-    update and transfers of the host. ``tier_traffic_bytes`` go to and from a memory tier;
+    update and transfers of the host, ``host_computing_s`` the part of the update in which its
+    processors compute. ``tier_traffic_bytes`` go to and from a memory tier;
     ``slowest_stage_ratio`` is the time of the slowest stage over
     the average, ``filling_ratio`` for how many shares of a stage all wait for the first and last
     micro-batches. The parts add up to ``published_step_s``, of which own measurements make
@@ -94,6 +95,7 @@ class TrainingStep:
     micro_batch: MicroBatchTime
     state: StageState
     host_update_s: Number
+    host_computing_s: Number
     transfers_s: Number
     tier_traffic_bytes: Number
     slowest_stage_ratio: Number
@@ -203,7 +205,9 @@ def training_step(
     busy_s = compute_s + messages_s + overhead_s
     overlap_ratio = data_overlap_ratio(settings, calibration)
     hidden_s = overlap_ratio * minimum(moved_s, hideable_ratio(settings) * busy_s)
-    optimizer_s, host_update_s = update_s(deployment, settings, state, host, calibration)
+    optimizer_s, host_update_s, host_computing_s = update_s(
+        deployment, settings, state, host, calibration
+    )
     transfers_s = offloaded_transfers_s(deployment, settings, state, micro_batch, host)
     paged_s = 2.0 * paged_bytes / host.link_bytes_per_s
     offload_s = host_update_s + maximum(transfers_s - compute_s, 0.0) + paged_s
@@ -255,6 +259,7 @@ def training_step(
         micro_batch=micro,
         state=state,
         host_update_s=host_update_s,
+        host_computing_s=host_computing_s,
         transfers_s=transfers_s,
         tier_traffic_bytes=tier_traffic_bytes(deployment, settings, state, micro_batch),
         slowest_stage_ratio=slowest_ratio,

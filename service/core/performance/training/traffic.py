@@ -400,12 +400,14 @@ def update_s(
     state: StageState,
     host: HostRates,
     calibration: TrainingCalibration,
-) -> tuple[Number, Number]:
+) -> tuple[Number, Number, Number]:
     """Time of the optimizer on the accelerator, and of one that runs on the host instead [s].
 
     States are read and written once, and gradients and weights with them. On the host the update
     runs at the speed of host memory while gradients still come down; states on drives stream past,
-    those in another memory are read there.
+    those in another memory are read there. The last figure is the time in which its processors
+    compute: as long as memory that they read themselves brings states, not while drives or the
+    link do.
 
     References
     ----------
@@ -416,16 +418,17 @@ def update_s(
     moved = 2.0 * state.optimizer_bytes + crossing
     if settings.offload.optimizer == "none":
         bandwidth = deployment.accelerator.memory_bandwidth_bytes_per_s
-        return moved / (bandwidth * calibration.performance.hardware.memory_ratio), 0.0
+        return moved / (bandwidth * calibration.performance.hardware.memory_ratio), 0.0, 0.0
     states, tier = 2.0 * state.optimizer_bytes, settings.offload.tier
     memory_bytes_per_s = host.shared_memory_bytes_per_s(deployment)
-    updated_s = moved / memory_bytes_per_s
+    computing_s = updated_s = moved / memory_bytes_per_s
     if settings.offload.optimizer == "nvme":
         updated_s = maximum(updated_s, states / host.nvme_bytes_per_s)
     elif settings.offload.optimizer == "tier" and tier is not None:
         through_host = moved if tier.is_storage else crossing
         updated_s = maximum(through_host / memory_bytes_per_s, states / tier.bandwidth_bytes_per_s)
-    return 0.0, maximum(updated_s, crossing / host.link_bytes_per_s)
+        computing_s = computing_s if tier.is_storage else updated_s
+    return 0.0, maximum(updated_s, crossing / host.link_bytes_per_s), computing_s
 
 
 def offloaded_transfers_s(
