@@ -45,7 +45,6 @@ from service.estimation.software import (
     check_runs_on,
     check_trains,
     divided_warnings,
-    release_warnings,
     resolve_framework,
 )
 from service.estimation.training.batches import (
@@ -89,6 +88,7 @@ from service.estimation.training.untold import (
     zero_stage_of,
 )
 from service.estimation.training.unused import unused_settings
+from service.estimation.unknown_releases import release_warnings
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
