@@ -415,8 +415,11 @@ def _model_warnings(
         elif training.method == "full" and not training.prediction_layers:
             yield EstimateWarning(
                 PREDICTORS_LEFT_OUT,
-                f"The model's {architecture.prediction_layers} layer(s) of multi-token prediction "
-                "are not trained; set training.prediction_layers to train them",
+                f"The model's {architecture.prediction_layers} layers of multi-token prediction "
+                "are not trained; set training.prediction_layers to train them"
+                if architecture.prediction_layers > 1
+                else "The model's layer of multi-token prediction is not trained; set "
+                "training.prediction_layers to train it",
                 about="training.prediction_layers",
             )
 
@@ -471,7 +474,7 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
         "stages_not_alike": _uneven_stages(settings, layers, parallelism.pipeline),
         "context_beyond_model": limit is not None
         and setup.micro_batch.tokens > limit
-        and f"{setup.micro_batch.tokens:.0f} tokens per sequence exceed the model's limit of "
-        f"{limit}",
+        and f"{setup.micro_batch.tokens:,.0f} tokens per sequence exceed the model's limit of "
+        f"{limit:,}",
     }
     return [EstimateWarning(code, message) for code, message in said.items() if message]
