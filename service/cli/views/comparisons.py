@@ -19,7 +19,8 @@ _COLUMNS = (
     ("output", "output_tokens_per_s", ""),
     ("CO2e/1k", "gco2e_per_1k_tokens", "_gco2e"),
     ("water/1k", "l_per_1k_tokens", "_l"),
-    ("cost/M", "rented_usd_per_million_output_tokens", "_usd"),
+    ("rent/M", "rented_usd_per_million_output_tokens", "_usd"),
+    ("owned/M", "owned_usd_per_million_output_tokens", "_usd"),
 )
 #: What is embedded or ranked in one pass has no tokens to count by.
 _IN_ONE_PASS = (
@@ -27,7 +28,8 @@ _IN_ONE_PASS = (
     ("time", "e2e_s", ""),
     ("sequences", "requests_per_s", ""),
     ("CO2e/sequence", "gco2e_per_request", "_gco2e"),
-    ("cost/sequence", "rented_usd_per_request", "_usd"),
+    ("rent/sequence", "rented_usd_per_request", "_usd"),
+    ("owned/sequence", "owned_usd_per_request", "_usd"),
 )
 _NAMES = ("model", "accelerator", "region", "weights")
 
