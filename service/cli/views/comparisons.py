@@ -54,7 +54,7 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
         columns = _COLUMNS if in_tokens else _IN_ONE_PASS
         numbers = [
             (head, unit or field, [_value(row["results"][field]) for row in answered])
-            for head, field, unit in columns
+            for head, field, unit in _known(columns, answered)
         ]
         parts += [
             Text(" · ".join(same), style="bold"),
@@ -69,6 +69,18 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
         count = "1 row" if times == 1 else f"{times} rows"
         parts.append(Text(f"{count} refused: {complaint}", style="red"))
     return [*parts, footer(answer)]
+
+
+def _known(
+    columns: Sequence[tuple[str, str, str]], rows: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, str, str]]:
+    """The columns without those of what hardware costs that no row has."""
+    return [
+        column
+        for column in columns
+        if not column[1].startswith(("rented", "owned"))
+        or any(row["results"][column[1]] is not None for row in rows)
+    ]
 
 
 def _limits(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Text]]]:

@@ -62,7 +62,12 @@ from service.estimation.training.batches import (
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_capacity, check_schedule, check_settings
-from service.estimation.training.formats import training_precision, usual_weights, with_base
+from service.estimation.training.formats import (
+    training_precision,
+    usual_weights,
+    widened_warnings,
+    with_base,
+)
 from service.estimation.training.lengths import length_warnings, within_models
 from service.estimation.training.overheads import (
     measured_framework,
@@ -304,6 +309,7 @@ def as_told(
             *platform_warnings(accelerator.value, machine, parallelism),
             *offload_warnings(training.offload, settings.offload.tier),
             *unused_settings(request, settings),
+            *widened_warnings(request, precision, architecture),
             *products_warnings(settings, precision, accelerator.value),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
