@@ -23,6 +23,8 @@ _SEVERAL = (
 #: A slice of TPUs by its size: "v5e-16".
 _SLICE = re.compile(r"(?P<name>.*v\d[a-z]*)-(?P<number>\d{1,5})", re.IGNORECASE)
 _OF_SLICES = "google-tpu-"
+#: What SageMaker puts before the names of AWS's instances.
+_OF_SAGEMAKER = re.compile(r"^\s*ml\.", re.IGNORECASE)
 #: Generations whose slices are named by TensorCores, two a chip; others by chips (Google Cloud,
 #: Cloud TPU documentation, TPU versions, 2025).
 _BY_CORES = ("google-tpu-v2", "google-tpu-v3", "google-tpu-v4", "google-tpu-v5p")
@@ -67,17 +69,26 @@ def slice_of_tpus(reference: str, known: ReferenceIndex) -> SeveralAccelerators 
 class NameOfMachine(UnknownReference):
     """No accelerator goes by this name, but a machine does.
 
-    ``suggestions`` are accelerators that it holds; ``what`` says which machine it is.
+    ``suggestions`` are accelerators that it holds; ``what`` says which machine it is, and
+    ``number`` how many are in it, where that is told.
     """
 
-    def __init__(self, reference: str, what: str, suggestions: tuple[str, ...]) -> None:
+    def __init__(
+        self, reference: str, what: str, suggestions: tuple[str, ...], number: int | None = None
+    ) -> None:
         super().__init__("accelerators", reference, suggestions)
         self.what = what
+        self.number = number
 
     @property
     def hint(self) -> str:
         """Which machine it is and what is in it, to be put after what is wrong."""
         held = ", ".join(self.suggestions)
+        if self.number is not None:
+            return (
+                f"; it is {self.what}, with {self.number} × {held}: name that accelerator and "
+                f"accelerator_count {self.number}"
+            )
         return f"; it is {self.what}, with {held}" if held else f"; it is {self.what}"
 
 
@@ -101,11 +112,13 @@ def name_of_machine(
     accelerators
         Ids of all accelerators.
     """
-    rented = references["instances"].could_be(reference)
+    rented = references["instances"].could_be(_OF_SAGEMAKER.sub("", reference))
     if rented:
         held = dict.fromkeys(str(instances[id_].document["accelerator"]) for id_ in rented)
-        what = f"the instance {rented[0]}" if len(rented) == 1 else "a series of instances"
-        return NameOfMachine(reference, what, tuple(held))
+        if len(rented) > 1:
+            return NameOfMachine(reference, "a series of instances", tuple(held))
+        number = int(instances[rented[0]].document["accelerators"])
+        return NameOfMachine(reference, f"the instance {rented[0]}", tuple(held), number)
     machine = references["platforms"].find(reference)
     if machine is None:
         return None

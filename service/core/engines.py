@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,6 +15,7 @@ from service.core.errors import InvalidInput
 from service.core.format_lists import ANY_FORMAT, WIDTHS, FormatList
 from service.core.hardware import NO_HARDWARE, Hardware, HardwareList
 from service.core.recipes import Recipes
+from service.core.versions import DATE, KnownRelease, is_day, is_newer, last_day, version_of
 
 #: What an engine runs.
 EngineWorkload: TypeAlias = Literal["inference", "training"]
@@ -37,13 +37,6 @@ REFERENCE_ENGINE = "transformers"
 _OF_RELEASE = "@"
 #: What is written for the newest generation, as null is.
 _NEWEST = frozenset({"", "newest", "latest", "main", "master", "nightly"})
-#: A year, month or day, and whatever is said of it after that.
-_DATE = re.compile(r"((?:19|20)\d\d)(?:-(\d\d)(?:-(\d\d))?)?(?=$|[\s/,(])")
-#: Numbers between dots, or the number of a build, with what is usual before and after them.
-_VERSION = re.compile(
-    r"(?:version|release|v|r|b)?[- ]?(\d{1,9}(?:\.\d{1,9}){0,5})"
-    r"(?=$|[\s.,+(_-]|(?:rc|a|b|post|dev)\d)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +197,9 @@ class Engine:
     room aside for a whole answer when they begin with it. Those with ``beam_caches`` decode by
     beam search; beams share the cache of their prompt, or each has a copy. It starts with
     ``defaults``. Those with ``backends`` drive hardware by one of several interfaces, as they were
-    built. ``ended`` is the month of its last release in ISO 8601, where none will follow.
-    ``unestimated`` says what no formula here knows of it.
+    built. ``newest`` is the newest release of which anything is known. ``ended`` is the month of
+    its last release in ISO 8601, where none will follow. ``unestimated`` says what no formula here
+    knows of it.
     """
 
     id: str
@@ -234,6 +228,7 @@ class Engine:
     beam_caches: BeamCaches | None = None
     defaults: tuple[DefaultsRule, ...] = ()
     backends: tuple[BackendOption, ...] = ()
+    newest: KnownRelease | None = None
     ended: str | None = None
     unestimated: str | None = None
 
@@ -328,12 +323,14 @@ class Engine:
 class EngineRelease:
     """An engine at one of its generations; ``generation`` is None where it has none.
 
-    ``before_first`` is whether a version older than all that are known was asked for.
+    ``before_first`` is whether a version older than all that are known was asked for, ``unknown``
+    the version as it was asked for where it is newer than all of them.
     """
 
     engine: str
     generation: str | None = None
     before_first: bool = False
+    unknown: str | None = None
 
     @property
     def key(self) -> str:
@@ -387,7 +384,7 @@ def release_of(
     if _folded(text) in _NEWEST:
         newest = engine.newest_reading(weights_formats)
         return EngineRelease(engine.id, newest if by_name is None else by_name.id)
-    if by_name is not None and not _has_versions(engine) and _version_of(text) is not None:
+    if by_name is not None and not _has_versions(engine) and version_of(text) is not None:
         return EngineRelease(engine.id, by_name.id)
     found = _generation_of(engine, text)
     if by_name is not None and found.generation != by_name.id:
@@ -434,23 +431,24 @@ def _generation_of(engine: Engine, text: str) -> EngineRelease:
     for one in generations:
         if _folded(text) in {_folded(one.id), *map(_folded, one.aliases), *_names(one)}:
             return EngineRelease(engine.id, one.id)
-    date = _DATE.match(text)
-    version = None if date is not None else _version_of(text)
+    date = DATE.match(text)
+    version = None if date is not None else version_of(text)
     if date is None and version is None:
         raise UnknownVersion(_what_is_known(engine, text))
-    if date is not None and not _is_day(date):
+    if date is not None and not is_day(date):
         raise UnknownVersion(f"{text!r:.60} is no date: write it as 2024, 2024-08 or 2024-08-31")
+    unknown = text if is_newer(version, engine.newest) else None
     if not generations:
-        return EngineRelease(engine.id)
+        return EngineRelease(engine.id, unknown=unknown)
     if date is not None:
-        known = [(one, one.since <= _last_day(date)) for one in generations]
+        known = [(one, one.since <= last_day(date)) for one in generations]
     else:
         known = [(one, _begins_by(one, version)) for one in generations]
         if not _has_versions(engine):
             raise UnknownVersion(_what_is_known(engine, text))
     begun = [one for one, begins in known if begins]
     chosen = begun[-1] if begun else generations[0]
-    return EngineRelease(engine.id, chosen.id, before_first=not begun)
+    return EngineRelease(engine.id, chosen.id, before_first=not begun, unknown=unknown)
 
 
 def _has_versions(engine: Engine) -> bool:
@@ -460,25 +458,8 @@ def _has_versions(engine: Engine) -> bool:
 
 def _begins_by(generation: Generation, version: tuple[int, ...] | None) -> bool:
     """Whether a generation begins at a version or before; without a version of its own it does."""
-    begins = None if generation.version is None else _version_of(generation.version)
+    begins = None if generation.version is None else version_of(generation.version)
     return begins is None or (version is not None and begins <= version)
-
-
-def _version_of(text: str) -> tuple[int, ...] | None:
-    """The numbers of a version, whatever stands before and after them; None where it is none."""
-    found = _VERSION.match(text.casefold())
-    return None if found is None else tuple(map(int, found[1].split(".")))
-
-
-def _is_day(date: re.Match[str]) -> bool:
-    """Whether the calendar has such a day, or month."""
-    year, month, day = int(date[1]), int(date[2] or 1), int(date[3] or 1)
-    return 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
-
-
-def _last_day(date: re.Match[str]) -> str:
-    """The last day that a date may mean, so that a month counts as whole."""
-    return f"{date[1]}-{date[2] or '12'}-{date[3] or '31'}"
 
 
 def _what_is_known(engine: Engine, text: str) -> str:

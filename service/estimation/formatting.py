@@ -70,6 +70,11 @@ def gigabytes(size_bytes: float) -> str:
     return f"{number(value)} {unit}"
 
 
+def megabytes(size_bytes: float) -> str:
+    """Bytes of a file or a body as megabytes (1e6 bytes), or as bytes where there are few."""
+    return f"{number(size_bytes / 1e6)} MB" if size_bytes >= 1e5 else f"{size_bytes:,.0f} bytes"
+
+
 def in_gigabytes(size_bytes: float) -> tuple[float, str]:
     """Bytes as a number of the unit that people read, and that unit."""
     unit = _UNITS.get().memory

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from service.catalog.entries.release_names import file_format
 from service.catalog.entries.specs import FIGURES
 from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.nearest import hint, nearest
@@ -88,14 +89,16 @@ _IN_FAMILIES = ("gguf-", "exl2-", "exl3-")
 _MEANT = {
     "mxfp8": "; use fp8, and in training activations fp8 with training.fp8_recipe mxfp8",
     "4bit": "; name the kind: int4, awq-int4, gptq-int4, bnb-nf4, gguf-q4_k_m or mlx-4bit",
+    "fp4": "; name the kind: nvfp4 or mxfp4",
 }
 
 
 def _known_format(given: str) -> str:
-    """The id of a format by its id, its name in GGUF files (Q4_K_M), or what frameworks call it."""
+    """The id of a format by its id, by a type of GGUF files (Q4_K_M), or as frameworks call it."""
     typed = given.strip().casefold()
-    listed = (one for one in (typed, f"gguf-{typed}") if one in NUMBER_FORMATS)
-    name = next(listed, _ALSO_CALLED.get(typed, given))
+    name = typed if typed in NUMBER_FORMATS else _ALSO_CALLED.get(typed, given)
+    if name not in NUMBER_FORMATS:
+        name = file_format(typed) or name
     if name not in NUMBER_FORMATS:
         near = nearest(name, NUMBER_FORMATS)
         known = ", ".join(one for one in NUMBER_FORMATS if not one.startswith(_IN_FAMILIES))

@@ -145,6 +145,8 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "framework_assumed": ("training.framework", "training"),
     "framework_divides": ("training.framework", "training"),
     "release_before_first": ("serving.engine_version", "framework_version", "serving.engine"),
+    "weights_widened": ("precision.weights", "precision", "training"),
+    "release_unknown": ("serving.engine_version", "framework_version", "serving.engine"),
     "renamed_field": ("run", "training"),
     "renamed_entry": ("deployment.model", "model", "region"),
     "reports_ignored": ("calibration.reports", "calibration"),

@@ -230,7 +230,7 @@ class WorkloadRequest(Request):
     @model_validator(mode="after")
     def _one_way_to_come(self) -> WorkloadRequest:
         if self.arrivals is not None and self.requests_per_s is not None:
-            raise ValueError("arrivals says how requests come without requests_per_s; give one")
+            raise ValueError("arrivals applies only without requests_per_s; give one or the other")
         return self
 
 

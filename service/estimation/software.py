@@ -478,17 +478,3 @@ def check_formats(
 def serving_pointer(asked: ServingRequest, accelerator: str = "/accelerator") -> str:
     """What to change where engine and hardware do not go together: the engine, if one is named."""
     return accelerator if asked.engine is None else _ENGINE
-
-
-def release_warnings(
-    release: EngineRelease, snapshot: CatalogSnapshot
-) -> Iterator[EstimateWarning]:
-    """What to say where an engine is older than all that is known of it."""
-    engine = snapshot.engines[release.engine].value
-    if release.before_first:
-        first = engine.generations[0]
-        yield EstimateWarning(
-            "release_before_first",
-            f"the oldest known generation of {engine.id} ({first.id}) dates from {first.since}: "
-            "its figures are used for anything older",
-        )

@@ -349,9 +349,10 @@ async def _check_room(connection: AsyncConnection, organisation: str | None, quo
     ).one()
     whose = "all who report without a key" if organisation is None else organisation
     if held[0] > quota.most_reports:
-        raise NoRoom(f"this service keeps at most {quota.most_reports} reports of {whose}")
+        raise NoRoom(f"this service keeps at most {quota.most_reports:,} reports of {whose}")
     if held[1] > quota.most_bytes:
-        raise NoRoom(f"this service keeps at most {quota.most_bytes} bytes of reports of {whose}")
+        most = f"{quota.most_bytes / 1e6:,.1f} MB"
+        raise NoRoom(f"this service keeps at most {most} of reports of {whose}")
 
 
 def _kept_bytes(report: Report) -> int:

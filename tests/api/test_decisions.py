@@ -93,6 +93,22 @@ async def test_a_comparison_has_a_row_for_every_combination(client):
     )
 
 
+async def test_a_comparison_has_what_hardware_costs_rented_and_owned(client):
+    owning = {"purchase_usd_per_accelerator": 30_000, "electricity_usd_per_kwh": 0.1}
+    body = {
+        "models": ["llama-3.1-8b"],
+        "accelerators": ["nvidia-l40s-48gb", "nvidia-h100-sxm-80gb"],
+        "regions": ["aws/us-east-1"],
+        "cost": owning,
+    }
+    for row in (await client.post("/v1/compare", json=body)).json()["rows"]:
+        alone = {name: row[name] for name in ("model", "accelerator", "region")} | {"cost": owning}
+        cost = (await client.post("/v1/estimates/inference", json=alone)).json()["cost"]
+        for basis in ("rented", "owned"):
+            for unit in ("usd_per_hour", "usd_per_million_output_tokens"):
+                assert row["results"][f"{basis}_{unit}"] == cost[basis][unit]
+
+
 async def test_a_comparison_is_a_table_for_those_who_ask(client):
     body = COMPARISON | {"models": ["meta-llama/Llama-3.1-70B", "=no-such-model"]}
     response = await client.post("/v1/compare", json=body, headers={"Accept": "text/csv"})

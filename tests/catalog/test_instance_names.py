@@ -43,7 +43,8 @@ def test_words_that_say_too_little_mean_none(packaged_snapshot: CatalogSnapshot,
 @pytest.mark.parametrize(
     ("name", "what", "held"),
     [
-        ("g6e.12xlarge", "the instance aws/g6e.12xlarge", "nvidia-l40s-48gb"),
+        ("g6e.12xlarge", "the instance aws/g6e.12xlarge, with 4 ×", "nvidia-l40s-48gb"),
+        ("ml.p4d.24xlarge", "aws/p4d.24xlarge, with 8 ×", "nvidia-a100-sxm-40gb"),
         ("ND H100 v5", "a series of instances", "nvidia-h100-sxm-80gb"),
         ("TPU v5e-8", "the instance gcp/ct5lp-hightpu-8t", "google-tpu-v5e"),
         ("Framework Desktop", "the platform framework-desktop", "amd-ryzen-ai-max-395-128gb"),

@@ -253,6 +253,24 @@ def test_what_is_older_than_all_that_is_known_is_answered_as_the_oldest(packaged
     assert "(before-0.2.6) dates from 2023-06" in said["message"]
 
 
+@pytest.mark.parametrize(
+    ("engine", "version", "said"),
+    [
+        ("vllm", "9.9", "no vLLM 9.9: the newest release that it knows is 0.33.0"),
+        ("llama.cpp", "b99999", "no llama.cpp b99999: the newest release that it knows is b12429"),
+        ("vllm", "0.33.0", None),
+        ("vllm", "0.11.0", None),
+        ("vllm", "nightly", None),
+        ("vllm", "2026-11", None),
+    ],
+)
+def test_a_release_newer_than_all_that_are_known_is_said(engine, version, said, packaged_snapshot):
+    answer = inference_memory_answer(asked(engine, version), packaged_snapshot)
+    told = [one["message"] for one in answer["warnings"] if one["code"] == "release_unknown"]
+    assert len(told) == (said is not None)
+    assert all(said in message for message in told)
+
+
 def on(accelerator, **serving):
     body = EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD, "serving": serving}
     return MemoryInferenceRequest(**body | {"accelerator": accelerator, "accelerator_count": 1})

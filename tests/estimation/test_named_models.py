@@ -99,6 +99,35 @@ def test_a_file_runs_on_what_reads_files(packaged_snapshot: CatalogSnapshot) -> 
     assert answer["deployment"]["serving"]["engine"] == "llama.cpp"
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("UD-Q4_K_XL", "gguf-q4_k_m"),
+        ("ud-q2_k_xl", "gguf-q2_k"),
+        ("Q4_K", "gguf-q4_k_m"),
+        ("q8", "gguf-q8_0"),
+        ("IQ4_XS", "gguf-iq4_xs"),
+    ],
+)
+def test_formats_are_called_as_files_are(
+    packaged_snapshot: CatalogSnapshot, written: str, meant: str
+) -> None:
+    body = SERVED | {"model": "Qwen/Qwen3-30B-A3B", "precision": {"weights": written}}
+    answer = asked(packaged_snapshot, "memory/inference", body)
+    assert answer["deployment"]["precision"]["weights"] == meant
+    file = asked(
+        packaged_snapshot, "memory/inference", SERVED | {"model": f"Qwen3-30B-A3B-{written}.gguf"}
+    )
+    assert file["weights_bytes"] == answer["weights_bytes"]
+
+
+def test_the_latest_of_a_tag_is_the_size_that_ollama_takes(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    assert packaged_snapshot.find("models", "qwen3:latest").id == "Qwen/Qwen3-8B"
+    assert packaged_snapshot.find("models", "llama3.2:latest").id == "meta-llama/Llama-3.2-3B"
+
+
 def test_a_release_of_an_unknown_model_is_refused(packaged_snapshot: CatalogSnapshot) -> None:
     with pytest.raises(Rejected) as refused:
         asked(packaged_snapshot, "memory/inference", SERVED | {"model": "TheBloke/Nothing-70B-AWQ"})

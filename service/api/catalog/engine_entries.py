@@ -420,6 +420,15 @@ class EngineStartsTraining(Stated):
     source: str
 
 
+class EngineNewest(Stated):
+    """The newest release that the catalog knows: estimates of newer ones carry a warning."""
+
+    version: str
+    seen: str
+    """Month in which it was seen."""
+    source: str
+
+
 class EngineEntry(CatalogEntry):
     """An inference engine, a training framework, or both: what requests can name."""
 
@@ -442,6 +451,7 @@ class EngineEntry(CatalogEntry):
     backends: NotRequired[EngineBackends]
     defaults: NotRequired[list[EngineDefaults]]
     """Later rules that hold outdo earlier ones."""
+    newest: NotRequired[EngineNewest]
     ended: NotRequired[str]
     """Month of its last release, where none will follow."""
     unestimated: NotRequired[str]

@@ -15,6 +15,7 @@ from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import Problem, invalid, joined, validation_problem
 from service.api.http.state import current_snapshot, shared
 from service.estimation.bodies import parsed, refuse_repeated_keys
+from service.estimation.formatting import megabytes
 from service.estimation.named import unknown_names
 from service.estimation.references import Request
 from service.estimation.rejection import FieldError, Rejected
@@ -155,4 +156,4 @@ async def read_body(http: HttpRequest, limit_bytes: int) -> bytes:
 
 
 def _too_large(limit_bytes: int) -> Problem:
-    return Problem("body-too-large", f"a body may have at most {limit_bytes} bytes")
+    return Problem("body-too-large", f"a body may have at most {megabytes(limit_bytes)}")

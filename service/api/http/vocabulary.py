@@ -98,6 +98,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "l_per_1k_tokens": "Water for a thousand tokens, on site and at power stations.",
         "electricity_usd": "Price of the electricity.",
         "rented_usd": "Rent of all accelerators.",
+        "owned_usd": "Depreciation and electricity of purchased hardware.",
         "rented_usd_per_hour": "Rent of all accelerators; null without a known price.",
         "kgco2e_per_year": "Emissions of a year of use, manufacturing's share included.",
         "l_per_year": "Water of a year of use, on site and at power stations.",

@@ -38,6 +38,7 @@ from service.core.recipes import (
     Recomputation,
     Usual,
 )
+from service.core.versions import KnownRelease
 
 _OF_GENERATION = ("id", "since", "differs", "version", "constants_of")
 
@@ -108,6 +109,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         beam_caches=beam_search.get("caches"),
         defaults=defaults_from(fields.get("defaults"), "/defaults"),
         backends=backends_from(fields.get("backends")),
+        newest=_newest(fields.get("newest")),
         ended=fields.get("ended"),
         unestimated=fields.get("unestimated"),
     )
@@ -121,6 +123,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         "beam_search": beam_search.get("source"),
         "trains": trains.get("source"),
         "backends": fields.get("backends", {}).get("source"),
+        "newest": (fields.get("newest") or {}).get("source"),
     } | {one["id"]: one.get("source") for one in fields.get("generations") or ()}
     origins = {
         name: FigureOrigin("engines", value.id, source, None, "datasheet")
@@ -358,6 +361,14 @@ def _classes(fields: Document) -> Mapping[EngineWorkload, str]:
             raise DocumentInvalid(f"/classes/{workload}", f"must be one of {known}")
         classes[workload] = class_
     return classes
+
+
+def _newest(stated: object) -> KnownRelease | None:
+    if stated is None:
+        return None
+    if not isinstance(stated, Mapping) or not {"version", "seen"}.issubset(stated):
+        raise DocumentInvalid("/newest", "must be an object with version and seen")
+    return KnownRelease(str(stated["version"]), str(stated["seen"]))
 
 
 def _generations(given: Any) -> tuple[Generation, ...]:

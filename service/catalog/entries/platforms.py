@@ -187,13 +187,17 @@ def _of_site(
     return None if stand_in is None else stand_in.figure.interval()
 
 
+def on_slots(document: Document) -> bool:
+    """Whether nothing joins accelerators but the slots of their machine, by their document."""
+    return str(document.get("scale_up_link") or _SLOT).startswith((_SLOT, "none"))
+
+
 def put_in(accelerator: Entry[Accelerator], machine: Entry[Machine]) -> Entry[Accelerator]:
     """An accelerator in a machine; figures that it has of the machine have their origins there."""
-    on_slots = str(accelerator.document.get("scale_up_link") or _SLOT).startswith((_SLOT, "none"))
     return Entry(
         accelerator.id,
         accelerator.document,
-        placed(accelerator.value, machine.value, on_slots=on_slots),
+        placed(accelerator.value, machine.value, on_slots=on_slots(accelerator.document)),
         accelerator.origins,
         accelerator.stale,
     )

@@ -144,7 +144,23 @@ _NEAR_FILES = {
     "q8_k_xl": "q8_0",
     "q8": "q8_0",
 }
+#: What the names of Unsloth's dynamic ones begin with.
+_DYNAMIC = re.compile(r"^ud[-_]")
 _WIDTHS = {4: "(?:4[-_]?bit|int4|4b)", 8: "(?:8[-_]?bit|int8|8b)"}
+
+
+def file_format(name: str) -> str | None:
+    """The id of the format that a name of a type of llama.cpp's files means; None if it means none.
+
+    Parameters
+    ----------
+    name
+        Such as ``Q4_K_M``, ``q4`` or ``UD-Q4_K_XL``.
+    """
+    typed = name.strip().casefold().removeprefix("gguf-")
+    plain = _DYNAMIC.sub("", typed).replace("-", "_")
+    format_id = f"gguf-{_NEAR_FILES.get(plain, plain)}"
+    return format_id if format_id in NUMBER_FORMATS else None
 
 
 def _file_type(name: str) -> str:

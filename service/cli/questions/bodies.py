@@ -12,6 +12,7 @@ import typer
 
 from service.cli.questions.options import Option
 from service.cli.status import MISUSED, notices
+from service.estimation.formatting import megabytes
 
 _MOST_BYTES = 10_000_000
 
@@ -85,7 +86,7 @@ def read_json(name: str, flag: str) -> dict[str, Any]:
             with Path(name).open("rb") as file:
                 content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise misused(f"{flag} {name}: larger than {_MOST_BYTES} bytes")
+            raise misused(f"{flag} {name}: larger than {megabytes(_MOST_BYTES)}")
         body = json.loads(content)
         twice = next(repeated_keys(content), None)
         if twice is not None:

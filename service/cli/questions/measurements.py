@@ -17,6 +17,7 @@ from service.cli.questions.asking import client_for, tell
 from service.cli.questions.bodies import misused, put, read_json, value_of
 from service.cli.status import EPILOG, REFUSED, UNREACHABLE, notices, screen
 from service.client.estimator import EstimatorClient, NotReached, Refused
+from service.estimation.formatting import megabytes
 
 measurements_app = typer.Typer(help="Measurements of your own.", no_args_is_help=True)
 
@@ -118,7 +119,7 @@ def _body(file: Path, form: str | None) -> dict[str, Any]:
     except OSError as error:
         raise misused(f"{file}: {error.strerror}") from None
     if len(data) > _MOST_BYTES:
-        raise misused(f"{file}: larger than {_MOST_BYTES:,} bytes")
+        raise misused(f"{file}: larger than {megabytes(_MOST_BYTES)}")
     named = {"name": file.name[:300], "format": form}
     try:
         return named | {"content": data.decode()}

@@ -19,7 +19,8 @@ _COLUMNS = (
     ("output", "output_tokens_per_s", ""),
     ("CO2e/1k", "gco2e_per_1k_tokens", "_gco2e"),
     ("water/1k", "l_per_1k_tokens", "_l"),
-    ("cost/M", "rented_usd_per_million_output_tokens", "_usd"),
+    ("rent/M", "rented_usd_per_million_output_tokens", "_usd"),
+    ("owned/M", "owned_usd_per_million_output_tokens", "_usd"),
 )
 #: What is embedded or ranked in one pass has no tokens to count by.
 _IN_ONE_PASS = (
@@ -27,7 +28,8 @@ _IN_ONE_PASS = (
     ("time", "e2e_s", ""),
     ("sequences", "requests_per_s", ""),
     ("CO2e/sequence", "gco2e_per_request", "_gco2e"),
-    ("cost/sequence", "rented_usd_per_request", "_usd"),
+    ("rent/sequence", "rented_usd_per_request", "_usd"),
+    ("owned/sequence", "owned_usd_per_request", "_usd"),
 )
 _NAMES = ("model", "accelerator", "region", "weights")
 
@@ -52,7 +54,7 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
         columns = _COLUMNS if in_tokens else _IN_ONE_PASS
         numbers = [
             (head, unit or field, [_value(row["results"][field]) for row in answered])
-            for head, field, unit in columns
+            for head, field, unit in _known(columns, answered)
         ]
         parts += [
             Text(" · ".join(same), style="bold"),
@@ -67,6 +69,18 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
         count = "1 row" if times == 1 else f"{times} rows"
         parts.append(Text(f"{count} refused: {complaint}", style="red"))
     return [*parts, footer(answer)]
+
+
+def _known(
+    columns: Sequence[tuple[str, str, str]], rows: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, str, str]]:
+    """The columns without those of what hardware costs that no row has."""
+    return [
+        column
+        for column in columns
+        if not column[1].startswith(("rented", "owned"))
+        or any(row["results"][column[1]] is not None for row in rows)
+    ]
 
 
 def _limits(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Text]]]:

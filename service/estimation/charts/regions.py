@@ -276,7 +276,9 @@ def _chart(
     warnings = list(ranking.computed.warnings)
     if ranking.unknown:
         warnings.append(
-            EstimateWarning("impact_unknown", f"{name} is not known for {_listed(ranking.unknown)}")
+            EstimateWarning(
+                "impact_unknown", f"no figure of {name} is known for {_listed(ranking.unknown)}"
+            )
         )
     resolved = ranking.computed.resolved
     ids = dict(shown)

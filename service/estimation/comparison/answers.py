@@ -48,6 +48,13 @@ class ComparedFigures(Answer):
     """Null where sequences are embedded or ranked."""
     rented_usd_per_request: Interval | None
     """Of a sequence that is embedded or ranked; null where tokens are generated."""
+    owned_usd_per_hour: Interval | None
+    """Depreciation and electricity of purchased hardware; null unless the prices of both are
+    known."""
+    owned_usd_per_million_output_tokens: Interval | None
+    """Null where sequences are embedded or ranked."""
+    owned_usd_per_request: Interval | None
+    """Of a sequence that is embedded or ranked; null where tokens are generated."""
     gco2e_per_request: Interval | None
     """Likewise; location-based, operation and manufacturing of hardware."""
     kwh_in_period: Interval | None
@@ -77,6 +84,9 @@ class ComparedRunFigures(Answer):
     total_l: Interval | None
     rented_usd: Interval | None
     """Rent of the whole run."""
+    owned_usd: Interval | None
+    """Depreciation and electricity of purchased hardware for the whole run; null unless the prices
+    of both are known."""
 
 
 class ComparisonRow(Answer):

@@ -11,7 +11,8 @@ from service.estimation.comparison.answers import ComparedFigures, ComparedRunFi
 def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
     """What deployments are compared by, out of their estimates."""
     memory, latency = estimate["memory"], estimate["latency"]
-    energy, impacts, rented = estimate["energy"], estimate["impacts"], estimate["cost"]["rented"]
+    energy, impacts = estimate["energy"], estimate["impacts"]
+    rented, owned = estimate["cost"]["rented"], estimate["cost"]["owned"]
     generated = latency["output_tokens_per_s"] is not None
     tokens = None if impacts is None else impacts["per_1k_tokens"]
     period = None if impacts is None else impacts.get("period")
@@ -37,6 +38,11 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
         "rented_usd_per_request": None
         if rented is None or generated
         else rented["usd_per_request"],
+        "owned_usd_per_hour": None if owned is None else owned["usd_per_hour"],
+        "owned_usd_per_million_output_tokens": None
+        if owned is None
+        else owned["usd_per_million_output_tokens"],
+        "owned_usd_per_request": None if owned is None or generated else owned["usd_per_request"],
         "gco2e_per_request": None
         if impacts is None or generated
         else impacts["per_request"]["carbon"]["total_gco2e"],
@@ -48,7 +54,8 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
 
 def run_figures(estimate: Mapping[str, Any]) -> ComparedRunFigures:
     """What training runs are compared by, out of their estimates."""
-    memory, latency, rented = estimate["memory"], estimate["latency"], estimate["cost"]["rented"]
+    memory, latency = estimate["memory"], estimate["latency"]
+    rented, owned = estimate["cost"]["rented"], estimate["cost"]["owned"]
     run, impacts = latency.get("run") or {}, estimate["impacts"]
     whole = None if impacts is None else impacts.get("run")
     return {
@@ -64,4 +71,5 @@ def run_figures(estimate: Mapping[str, Any]) -> ComparedRunFigures:
         "total_gco2e": None if whole is None else whole["carbon"]["total_gco2e"],
         "total_l": None if whole is None else whole["water"]["total_l"],
         "rented_usd": None if rented is None else rented["usd_run"],
+        "owned_usd": None if owned is None else owned["usd_run"],
     }

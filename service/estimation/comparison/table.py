@@ -54,6 +54,7 @@ def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> Com
                 workload=request.workload,
                 serving=request.serving,
                 period=request.period,
+                cost=request.cost,
                 platform=request.platform,
                 facility=request.facility,
                 power_limit_w=request.power_limit_w,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -29,6 +29,7 @@ from service.estimation.costs.answers import (
     TrainingCost,
     TrainingRunCost,
 )
+from service.estimation.costs.groups import joined_from, whole_groups
 from service.estimation.costs.price_remarks import age_warnings, amount_warnings
 from service.estimation.costs.purchases import purchase
 from service.estimation.detail import WHOLE, Detail
@@ -343,13 +344,14 @@ def _rental(
         units = chosen.value.needed(count) if chosen else None
         return Rental(count, rent, chosen, units, None, None, None), ()
     offers = (chosen,) if chosen else _offers(snapshot, accelerator_id, region)
-    if chosen is not None and chosen.value.accelerators < min(group, count):
+    joined = joined_from(snapshot, accelerator_id)
+    if chosen is not None and chosen.value.accelerators < min(group, count, joined):
         message = (
             f"{group} accelerators of a {of_what} have to share a machine, but {chosen.id} has "
             f"{chosen.value.accelerators}: the figures hold only if links as fast join several"
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
-    held = whole_groups([offer.value.accelerators for offer in offers], group)
+    held = whole_groups([offer.value.accelerators for offer in offers], group, joined)
     kind = asked.price_kind
     priced = [
         (offer.value.needed(count) * price.usd_per_hour, offer, price)
@@ -380,7 +382,7 @@ def _rental(
             message = f"the {kind} price of {offer.id} is that in {price.region}: name your region"
         warnings.append(EstimateWarning("price_of_another_region", message))
     warnings += age_warnings(offer, price, kind, snapshot)
-    if chosen is None and offer.value.accelerators < min(group, host):
+    if chosen is None and offer.value.accelerators < min(group, host, joined):
         message = (
             f"{group} accelerators of a {of_what} have to share a machine, but no machine with "
             f"more than {offer.value.accelerators} has a listed price: that of {offer.id} is "
@@ -403,12 +405,6 @@ def _at_price(offer: Entry[Instance], price: Price, kind: PriceKind) -> Entry[In
     } - {taken}
     kept = {name: origin for name, origin in offer.origins.items() if name not in others}
     return replace(offer, origins=kept)
-
-
-def whole_groups(sizes: Sequence[int], group: int) -> tuple[bool, ...]:
-    """Which instances of these sizes hold tensor-parallel groups whole; else, the largest."""
-    least = min(group, max(sizes, default=0))
-    return tuple(size >= least for size in sizes)
 
 
 def _named_instance(

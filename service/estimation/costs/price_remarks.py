@@ -47,7 +47,10 @@ def amount_warnings(
         yield EstimateWarning(
             "instance_partly_idle",
             f"{idle} accelerators of {units} × {offer.id} stand idle: they are paid for, but "
-            f"their power{drawn} is not counted",
+            f"their power{drawn} is not counted"
+            if idle > 1
+            else f"one accelerator of {units} × {offer.id} stands idle: it is paid for, but its "
+            f"power{drawn} is not counted",
         )
 
 

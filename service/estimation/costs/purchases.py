@@ -65,10 +65,14 @@ def purchase(
         platform = accelerator.value.platform
         together, bought = int(platform.board_accelerators), int(platform.bought(count))
         if bought > count:
+            idle = bought - count
+            resting = (
+                "one that stands idle counts" if idle == 1 else f"{idle} that stand idle count"
+            )
             message = (
                 f"{accelerator.value.name} is sold {together} at a time, on a board or in a rack: "
-                f"the cost is that of {bought}. The {bought - count} that stand idle count in the "
-                "cost, not in power or manufacturing. If you pay for fewer, state your own price"
+                f"the cost is that of {bought}. The {resting} in the cost, not in power or "
+                "manufacturing. If you pay for fewer, state your own price"
             )
             warnings.append(EstimateWarning("bought_together", message))
     if asked.electricity_usd_per_kwh is not None:

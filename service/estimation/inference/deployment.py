@@ -331,9 +331,9 @@ def _memory_warnings(
             )
         yield EstimateWarning(
             "does_not_fit",
-            f"the deployment needs {missing:.1f} GB more memory per accelerator than there is"
+            f"the deployment needs {missing:,.1f} GB more memory per accelerator than there is"
             + (
-                f"; at most {most:.0f} requests can be in flight, the others wait"
+                f"; at most {most:,.0f} requests can be in flight, and the others wait"
                 if waiting and most >= memory.deployment.parallelism.data
                 else "; speed, energy and impacts are given as if memory were large enough"
             )
@@ -379,7 +379,7 @@ def _length_warnings(
     return [
         EstimateWarning(
             "context_beyond_model",
-            f"{tokens:.0f} tokens per sequence exceed the limit of {limit} set by the model or the "
-            "request",
+            f"{tokens:,.0f} tokens per sequence exceed the limit of {limit:,} set by the model or "
+            "the request",
         )
     ]

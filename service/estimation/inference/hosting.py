@@ -60,11 +60,11 @@ from service.estimation.software import (
     check_reads,
     check_runs_on,
     lack_warnings,
-    release_warnings,
     resolve_serving_engine,
     serving_pointer,
 )
 from service.estimation.starting import resolve_serving, start_settings
+from service.estimation.unknown_releases import release_warnings
 
 #: Deployments that are kept, each of some kilobytes.
 _MOST_KEPT = 512

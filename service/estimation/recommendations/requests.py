@@ -39,6 +39,7 @@ from service.estimation.references import (
     Request,
 )
 from service.estimation.requests import (
+    CostRequest,
     InputTokens,
     OutputTokens,
     ParallelismRequest,
@@ -437,6 +438,8 @@ class CompareRequest(CatalogRequest):
     limits: PercentileLimitsRequest = PercentileLimitsRequest()
     """Hard limits that each row is held to; null means no limit."""
     serving: ServingRequest = ServingRequest()
+    cost: CostRequest = CostRequest()
+    """Your own prices, in the place of list prices; an instance has to have every accelerator."""
     period: PeriodRequest = PeriodRequest()
 
     @model_validator(mode="after")

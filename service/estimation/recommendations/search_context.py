@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -18,7 +18,8 @@ from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
 from service.core.search.regions import stacked
 from service.core.years import HOURS_PER_YEAR
-from service.estimation.costs.estimate import Rents, rents_in, whole_groups
+from service.estimation.costs.estimate import Rents, rents_in
+from service.estimation.costs.groups import joined_from, whole_groups
 from service.estimation.costs.purchases import electricity_price, listed_purchase_usd
 from service.estimation.recommendations.place_requests import OwnershipRequest
 from service.estimation.recommendations.places import NotSearched, Sites, is_cloud
@@ -60,13 +61,15 @@ class PriceList:
 
     ``own_usd_per_hour`` are the caller's prices of an accelerator's hour, ``rents`` what each
     region's cloud asks for its instances (one object where they ask the same), ``owning`` what
-    hardware of one's own costs; None where nothing is bought.
+    hardware of one's own costs; None where nothing is bought. Instances of at least ``joined``
+    accelerators, by their names, hold a group together.
     """
 
     names: tuple[str, ...]
     own_usd_per_hour: Mapping[str, float]
     rents: tuple[Rents, ...]
     owning: Ownership | None = None
+    joined: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def listed(self) -> bool:
@@ -142,7 +145,8 @@ class PriceList:
             name = self.names[offer[rows[0]]]
             if name not in rents or name in self.own_usd_per_hour:
                 continue
-            whole = _instances(tuple(rents[name]), int(group[rows[0]]))
+            joined = self.joined.get(name, np.inf)
+            whole = _instances(tuple(rents[name]), int(group[rows[0]]), joined)
             if not whole:
                 continue
             sizes, usd = np.array(whole).T[:, :, np.newaxis]
@@ -317,7 +321,8 @@ def price_list(
             name: each for name, each in rents_in(snapshot, region).items() if name in wanted
         }
         rents.append(distinct.setdefault(tuple(sorted(regional.items())), regional))
-    return PriceList(tuple(names), own, tuple(rents), owning)
+    joined = {name: joined_from(snapshot, name) for name in names}
+    return PriceList(tuple(names), own, tuple(rents), owning, joined)
 
 
 def ownership(
@@ -429,13 +434,13 @@ def _alike(offer: NDArray[np.intp], group: NDArray[np.intp]) -> list[NDArray[np.
 
 @lru_cache(maxsize=4096)
 def _instances(
-    rents: tuple[tuple[int, float | None], ...], group: int
+    rents: tuple[tuple[int, float | None], ...], group: int, joined: float
 ) -> tuple[tuple[int, float], ...]:
     """Instances that hold a tensor-parallel group whole, if any does: their size and price [USD/h].
 
     Those of known price, if any has one; else NaN.
     """
-    holding = whole_groups([size for size, _ in rents], group)
+    holding = whole_groups([size for size, _ in rents], group, joined)
     able = [rent for rent, holds in zip(rents, holding, strict=True) if holds]
     priced = tuple((size, usd) for size, usd in able if usd is not None)
     return priced or tuple((size, np.nan) for size, _ in able)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Precision
+from service.core.explanation import EstimateWarning
+from service.core.number_formats import NUMBER_FORMATS
 from service.core.recipes import Recipes
 from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.training.requests import TrainingRequest
@@ -71,3 +75,22 @@ def usual_weights(architecture: ModelArchitecture, method: str, recipes: Recipes
         return str(recipes.unless_told["weights"])
     native = architecture.native_format
     return native if architecture.native_number_format is None and native in TRAINABLE else "bf16"
+
+
+def widened_warnings(
+    request: TrainingRequest, precision: Precision, architecture: ModelArchitecture
+) -> Iterator[EstimateWarning]:
+    """What to say where weights are held wider than the checkpoint stores them, unasked."""
+    if request.precision.weights is not None or request.training.method == "qlora":
+        return
+    held = precision.weights
+    stored = architecture.native_number_format or NUMBER_FORMATS[architecture.native_format]
+    if stored.bits_per_element >= held.bits_per_element:
+        return
+    yield EstimateWarning(
+        "weights_widened",
+        f"the checkpoint stores weights in {stored.listed_id.upper()}, but method "
+        f"{request.training.method} holds them in {held.listed_id.upper()} unless told otherwise: "
+        "that is what is estimated. Method qlora trains adapters on a quantised base",
+        about="precision.weights",
+    )

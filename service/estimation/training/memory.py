@@ -85,24 +85,24 @@ def fit_warnings(
     if host_bytes is not None and memory.host_bytes > host_bytes:
         yield EstimateWarning(
             "host_memory_short",
-            f"the run needs {memory.host_bytes / 1e9:.1f} GB of host memory for each "
-            f"accelerator, but only {host_bytes / 1e9:.1f} GB are available",
+            f"the run needs {memory.host_bytes / 1e9:,.1f} GB of host memory for each "
+            f"accelerator, but only {host_bytes / 1e9:,.1f} GB are available",
         )
     tier = memory.settings.offload.tier
     if tier is not None and not memory.tier_suffices:
         yield EstimateWarning(
             "memory_tier_short",
-            f"the run needs {memory.tier_bytes / 1e9:.1f} GB of {tier.id} for each accelerator, "
-            f"but its share is {tier.capacity_bytes / 1e9:.1f} GB",
+            f"the run needs {memory.tier_bytes / 1e9:,.1f} GB of {tier.id} for each accelerator, "
+            f"but its share is {tier.capacity_bytes / 1e9:,.1f} GB",
         )
     if memory.shortfall_bytes.value > 0.0:
         missing = memory.shortfall_bytes.value / 1e9
         fitting = largest_micro_batch(memory, sequences_each).value
         yield EstimateWarning(
             "does_not_fit",
-            f"the run needs {missing:.1f} GB more memory per accelerator than there is"
+            f"the run needs {missing:,.1f} GB more memory per accelerator than there is"
             + (
-                f"; micro-batches of up to {fitting:.0f} fit"
+                f"; micro-batches of up to {fitting:,.0f} fit"
                 if fitting >= 1
                 else "; no micro-batch fits"
             ),

@@ -45,7 +45,6 @@ from service.estimation.software import (
     check_runs_on,
     check_trains,
     divided_warnings,
-    release_warnings,
     resolve_framework,
 )
 from service.estimation.training.batches import (
@@ -63,7 +62,12 @@ from service.estimation.training.batches import (
 )
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.checks import check_capacity, check_schedule, check_settings
-from service.estimation.training.formats import training_precision, usual_weights, with_base
+from service.estimation.training.formats import (
+    training_precision,
+    usual_weights,
+    widened_warnings,
+    with_base,
+)
 from service.estimation.training.lengths import length_warnings, within_models
 from service.estimation.training.overheads import (
     measured_framework,
@@ -89,6 +93,7 @@ from service.estimation.training.untold import (
     zero_stage_of,
 )
 from service.estimation.training.unused import unused_settings
+from service.estimation.unknown_releases import release_warnings
 from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
@@ -304,6 +309,7 @@ def as_told(
             *platform_warnings(accelerator.value, machine, parallelism),
             *offload_warnings(training.offload, settings.offload.tier),
             *unused_settings(request, settings),
+            *widened_warnings(request, precision, architecture),
             *products_warnings(settings, precision, accelerator.value),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
@@ -416,8 +422,11 @@ def _model_warnings(
         elif training.method == "full" and not training.prediction_layers:
             yield EstimateWarning(
                 PREDICTORS_LEFT_OUT,
-                f"The model's {architecture.prediction_layers} layer(s) of multi-token prediction "
-                "are not trained; set training.prediction_layers to train them",
+                f"The model's {architecture.prediction_layers} layers of multi-token prediction "
+                "are not trained; set training.prediction_layers to train them"
+                if architecture.prediction_layers > 1
+                else "The model's layer of multi-token prediction is not trained; set "
+                "training.prediction_layers to train it",
                 about="training.prediction_layers",
             )
 
@@ -472,7 +481,7 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
         "stages_not_alike": _uneven_stages(settings, layers, parallelism.pipeline),
         "context_beyond_model": limit is not None
         and setup.micro_batch.tokens > limit
-        and f"{setup.micro_batch.tokens:.0f} tokens per sequence exceed the model's limit of "
-        f"{limit}",
+        and f"{setup.micro_batch.tokens:,.0f} tokens per sequence exceed the model's limit of "
+        f"{limit:,}",
     }
     return [EstimateWarning(code, message) for code, message in said.items() if message]

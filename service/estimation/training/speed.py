@@ -128,7 +128,7 @@ def run_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[Est
     if speed.run.tokens < tokens_per_step:
         yield EstimateWarning(
             "less_than_a_step",
-            f"one step takes {tokens_per_step:.0f} tokens, more than the whole run has",
+            f"one step takes {tokens_per_step:,.0f} tokens, more than the whole run has",
         )
 
 

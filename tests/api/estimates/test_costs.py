@@ -244,3 +244,20 @@ async def test_tensor_parallel_groups_are_not_torn_between_instances(client):
     torn, codes = await rented(parallelism={"tensor": 4}, cost={"instance": "p5.4xlarge"})
     assert torn["instances"] == 4
     assert "instance_divides_group" in codes
+
+
+@pytest.mark.parametrize("accelerator", ["google-tpu-v3", "google-tpu-v4", "google-tpu-v5p"])
+async def test_hosts_that_links_join_are_rented_side_by_side(client, accelerator):
+    body = {
+        "model": "llama-3.1-8b",
+        "accelerator": accelerator,
+        "region": "gcp/us-central1",
+        "accelerator_count": 8,
+        "parallelism": {"tensor": 8},
+    }
+    answer = (await client.post("/v1/estimates/inference", json=body)).json()
+    rented = answer["cost"]["rented"]
+    # A slice of eight chips, at the price of two hosts of four, and not one of 64.
+    assert rented["instances"] == 2
+    codes = {warning["code"] for warning in answer["warnings"]}
+    assert not codes & {"instance_divides_group", "instance_partly_idle"}

@@ -276,6 +276,7 @@ async def test_the_impossible_is_refused_with_what_would_work(client, changes, p
             {"precision": {"weights": "bf16"}, "training": {"method": "qlora"}},
             "base_not_quantised",
         ),
+        ({"model": "Qwen3-8B-Q4_K_M.gguf", "training": {"method": "lora"}}, "weights_widened"),
         (
             {"accelerator": "apple-m2-ultra-192gb", "training": {"offload": {"optimizer": "cpu"}}},
             "offload_to_same_memory",

@@ -223,8 +223,11 @@ def _warnings(
         warnings += (
             EstimateWarning(
                 PREDICTORS_LEFT_OUT,
-                f"The checkpoint's {predicted} multi-token-prediction layer(s) are not counted; "
-                "they are used only for speculative decoding.",
+                f"The checkpoint's {predicted} multi-token-prediction layers are not counted; they "
+                "are used only for speculative decoding."
+                if predicted > 1
+                else "The checkpoint's multi-token-prediction layer is not counted; it is used "
+                "only for speculative decoding.",
             ),
         )
     return warnings

@@ -16,6 +16,7 @@ import orjson
 
 from service.catalog.entries.documents import escape
 from service.core.errors import InvalidInput
+from service.estimation.formatting import megabytes
 
 #: A file of a tool is a report or a log, not a data set.
 MOST_BYTES = 64_000_000
@@ -165,7 +166,7 @@ class Content:
         if not data.strip():
             raise refused("the file is empty")
         if len(data) > MOST_BYTES:
-            raise refused(f"the file has {len(data):,} bytes; at most {MOST_BYTES:,} are read")
+            raise refused(f"the file is larger than {megabytes(MOST_BYTES)}, the most that is read")
         self.data = data
         self.name = name
 

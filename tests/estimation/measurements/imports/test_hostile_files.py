@@ -45,7 +45,7 @@ def test_a_file_of_another_kind_is_named_for_what_it_seems_to_be(data, seems):
 def test_sizes_and_emptiness(monkeypatch):
     assert refusal_of_content(b"  \n").detail == "the file is empty"
     monkeypatch.setattr("service.estimation.measurements.imports.reading.MOST_BYTES", 10)
-    assert "at most 10" in refusal_of_content(b"a" * 11).detail
+    assert "larger than 10" in refusal_of_content(b"a" * 11).detail
 
 
 def refusal_of_content(data: bytes):
