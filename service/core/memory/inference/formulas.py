@@ -89,13 +89,20 @@ MEMORY = (
     ),
     Formula(
         "Temporary tensors at the worst moment",
-        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit, repeated_bytes)"
-        " + pooled_bytes",
+        "max(layer_peak_bytes,"
+        " vocabulary * (sampled_sequences * bytes_per_logit + bytes_per_entry)"
+        " + (output_bytes_per_token * result_ratio + experts_bytes_per_token) * step_tokens,"
+        " repeated_bytes) + pooled_bytes",
         _STEPS,
         "peak_bytes",
         paths(
             "shape.sampled_sequences",
             "shape.bytes_per_logit",
+            "shape.bytes_per_entry",
+            "plan.peak.output_bytes_per_token",
+            "plan.peak.experts_bytes_per_token",
+            "shape.result_ratio",
+            "shape.step_tokens",
             "shape.repeated_bytes",
             "shape.pooled_bytes",
             vocabulary="plan.peak.vocabulary_entries",

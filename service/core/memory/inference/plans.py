@@ -69,6 +69,7 @@ def _engine_plans(
         groups_layers=engine.groups_layers,
         narrow_states=engine.narrow_states,
         gathers_tokens=engine.gathers_tokens,
+        holds_experts=engine.holds_experts,
     )
     return tuple(
         EnginePlan(
@@ -96,16 +97,22 @@ def stage_plans(
     groups_layers: bool = False,
     narrow_states: bool = False,
     gathers_tokens: bool = False,
+    holds_experts: bool = False,
 ) -> tuple[StagePlan, ...]:
     """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
 
     ``loading`` says how the engine holds weights, ``cross_attended``, ``pages_windows``,
     ``keeps_passed``, ``groups_layers`` and ``narrow_states`` what it caches as
-    :func:`cache_layout` takes them; it ``gathers_tokens`` as
-    :func:`step_peak` does.
+    :func:`cache_layout` takes them; it ``gathers_tokens`` and ``holds_experts`` as
+    :func:`step_peak` does, the latter unless kernels of the weights' format bring room of their
+    own.
     """
     peak = step_peak(
-        architecture, precision.activations, parallelism, gathers_tokens=gathers_tokens
+        architecture,
+        precision.activations,
+        parallelism,
+        gathers_tokens=gathers_tokens,
+        holds_experts=holds_experts and not precision.weights.padded_experts,
     )
     plans: list[StagePlan] = []
     for stage in range(parallelism.pipeline):

@@ -49,6 +49,7 @@ class EngineRuntime:
     ``activation_ratio`` this over its formula, and ``workspace_bytes`` what libraries take from the
     allocator beside them [B]. ``bytes_per_logit`` is what sampling takes, ``widened_logit_bytes``
     what is added where the model's own code widens logits and the engine runs that,
+    ``bytes_per_entry`` what kernels that choose tokens keep for each entry of the vocabulary,
     ``bytes_per_score`` what attention that is not fused takes for each score, beside which
     ``softmax_score_bytes`` are there at the peak [B], and of which ``copied_score_bytes`` are a
     copy that some backends make, and ``fused_score_bytes`` the same of fused attention, whose
@@ -74,7 +75,8 @@ class EngineRuntime:
     many tokens have room; one that ``checks_longest`` starts only with room for the longest
     sequence that it admits, and one with ``narrow_states`` keeps states in 16 bit that need no
     more. One that ``gathers_tokens`` has room at
-    its experts for full steps of all copies that share them; one that ``allocates_context`` takes
+    its experts for full steps of all copies that share them, and one that ``holds_experts`` keeps
+    room for their results; one that ``allocates_context`` takes
     the caches of the longest sequence at once, of ``default_context_tokens`` at least where
     settings do not say how long these are; others, where they do not, take room for
     ``unset_context_tokens`` of all sequences together, some for more where there are 23 GiB of
@@ -143,6 +145,7 @@ class EngineRuntime:
     keeps_copies: bool = False
     widens_prompts: bool = False
     widened_logit_bytes: float = 0.0
+    bytes_per_entry: float = 0.0
     result_ratio: float = 1.0
     fuses_attention: bool = True
     attention_varies: bool = False
@@ -165,6 +168,7 @@ class EngineRuntime:
     checks_longest: bool = False
     narrow_states: bool = False
     gathers_tokens: bool = False
+    holds_experts: bool = False
     keeps_peak: bool = False
     holds_widened: bool = False
     loads_repeated: bool = False
