@@ -3,8 +3,8 @@
 A step's peak is the largest of several moments: inside the widest layer, where the layer's
 intermediate results stand beside the residual stream, with the scores of attention that is not
 fused and a matrix that is widened before it multiplies; after the last layer, where logits are
-turned into probabilities beside what the layers returned and what experts keep room for; while the images of a prompt are encoded; and while a checkpoint is
-loaded that stores a shared table twice.
+turned into probabilities beside what the layers returned and what experts keep room for; while the
+images of a prompt are encoded; and while a checkpoint is loaded that stores a shared table twice.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ MEMORY = (
         "Libraries",
         "counted_bytes"
         " + (collectives_bytes * min(max(link_bandwidth_bytes_per_s / 25e9, 1), 16)"
-        " if max(replica_accelerators, expert_ranks) > 1 else 0)"
+        " if max(tensor_ranks, context_ranks, expert_ranks) > 1 else 0)"
         " + reserved_bytes + draft_model_bytes",
         "Measured distributions by engine, see the calibration entry; channels: NVIDIA, NCCL"
         " src/init.cc and src/graph/search.cc, 2024",
@@ -134,8 +134,9 @@ MEMORY = (
         paths(
             "engine.counted_bytes",
             "engine.collectives_bytes",
-            "deployment.parallelism.replica_accelerators",
             "engine.calibration",
+            tensor_ranks="deployment.parallelism.tensor",
+            context_ranks="deployment.parallelism.context",
             link_bandwidth_bytes_per_s="deployment.accelerator.scale_up.bandwidth_bytes_per_s",
             reserved_bytes="serving.reserved_bytes",
             expert_ranks="deployment.parallelism.expert",

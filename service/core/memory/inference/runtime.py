@@ -84,16 +84,17 @@ class EngineRuntime:
     people leave it at that is open: ``context_unset`` says that they do otherwise than is usual,
     who ask a default for less, or leave others at what they take. At its peak it holds
     ``cache_copies`` of its caches: two where a longer one is completed before the old goes. It
-    ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
-    ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
-    beside it. One that ``keeps_peak`` holds on to the temporary tensors that it measured when it
-    started. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
-    against it leaves, and not the share of all less what counts. Where the ``share_is_of_caches``,
-    these get that share of all memory. Where its share is its own choice, it keeps free besides
-    ``kept_rank_bytes`` and ``kept_rank_ratio`` of all memory for each accelerator beyond the first,
-    ``kept_wide_bytes`` for graphs of many, ``kept_copy_bytes`` for each copy that shares experts,
-    ``kept_draft_bytes`` where tokens are drafted, ``kept_draft_model_bytes`` where another model
-    does that [B], and all but ``images_share_ratio`` of the share where images are read [-].
+    ``fills_share`` where it takes all of its share when it starts; ``activations_in_share`` and
+    ``graphs_in_share`` say whether these count against the share, or lie beside it, and
+    ``context_in_share`` how much of the context does [-]. One that ``keeps_peak`` holds on to the
+    temporary tensors that it measured when it started. Where the ``share_is_of_free`` memory,
+    caches get that share of what all that counts against it leaves, and not the share of all less
+    what counts. Where the ``share_is_of_caches``, these get that share of all memory. Where its
+    share is its own choice, it keeps free besides ``kept_rank_bytes`` and ``kept_rank_ratio`` of
+    all memory for each accelerator beyond the first, ``kept_wide_bytes`` for graphs of many,
+    ``kept_copy_bytes`` for each copy that shares experts, ``kept_draft_bytes`` where tokens are
+    drafted, ``kept_draft_model_bytes`` where another model does that [B], and all but
+    ``images_share_ratio`` of the share where images are read [-].
 
     It ``holds_widened`` matrices where kernels want that, ``loads_repeated`` tables before it
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
@@ -124,7 +125,7 @@ class EngineRuntime:
     size_log_sigma: float
     weights_log_sigma: float
     native_context_bytes: Interval = _NONE
-    context_in_share: bool = False
+    context_in_share: float = 0.0
     fills_share: bool = False
     share_is_of_free: bool = False
     share_is_of_caches: bool = False
@@ -277,6 +278,10 @@ class EngineRuntime:
         native = self.native_context_bytes
         return native if everywhere(native.value > 0.0) else self.context_bytes
 
+    def counted_context(self, context_bytes: Interval) -> Interval:
+        """What of the context counts against the share [B]."""
+        return scale(context_bytes, float(self.context_in_share))
+
     def libraries(self, parallelism: Parallelism, link: Link) -> Interval:
         """What libraries, and collectives over a link, hold outside the allocator [B]."""
         if not communicates(parallelism):
@@ -290,6 +295,9 @@ class EngineRuntime:
                 collectives.low * channels / spread,
                 collectives.high * channels * spread,
             )
+        if not gathers(parallelism):
+            # What messages between stages take comes with the first of them, and is less.
+            collectives = Interval(0.0, 0.0, collectives.high)
         return independent_sum((self.counted_bytes, collectives))
 
     def graphs(self, *, eager: bool) -> Interval:
@@ -334,6 +342,16 @@ def channels_ratio(link: Link) -> Number:
 def communicates(parallelism: Parallelism) -> bool:
     """Whether a model's accelerators exchange messages within a step."""
     return parallelism.replica_accelerators > 1 or parallelism.expert > 1
+
+
+def gathers(parallelism: Parallelism) -> bool:
+    """Whether all accelerators of a group add up or gather results, and not just pass them on.
+
+    Buffers for rings and trees are made when such a group is; passing results from stage to stage
+    opens connections when it first happens. Source: NVIDIA, NCCL src/init.cc and
+    src/transport/p2p.cc, 2024 (channels connect on first use).
+    """
+    return max(parallelism.tensor, parallelism.context, parallelism.expert) > 1
 
 
 _NAMES = frozenset({"engine", "calibration"})

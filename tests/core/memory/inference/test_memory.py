@@ -356,7 +356,9 @@ def test_fewer_sequences_at_once_need_less_for_sampling(overheads):
     )
     # vLLM 0.6.5 with 256 sequences reports 1.26 GiB (pull request 10511, 2024).
     assert few.activations_bytes.value / GIB == pytest.approx(1.26, rel=0.1)
-    assert usual.peak_bytes == pytest.approx(4 * few.peak_bytes)
+    # States of a step's tokens lie beside them, however many sequences are sampled.
+    beside = 512 * 4096 * 2.0
+    assert usual.peak_bytes - beside == pytest.approx(4 * (few.peak_bytes - beside))
 
 
 def test_an_engine_that_copies_its_cache_holds_it_twice(overheads):
@@ -422,7 +424,7 @@ def test_a_share_of_free_memory_goes_to_caches_alone(overheads):
     most, half = (answer(ratio).kv_cache_budget_bytes.value for ratio in (0.9, 0.45))
     assert half == pytest.approx(most / 2)
     # Of all memory, less what else is there, it would be far less.
-    vllm = replace(overheads.of("vllm"), context_in_share=True)
+    vllm = replace(overheads.of("vllm"), context_in_share=1.0)
     assert vllm.usable_bytes(80e9, 0.45, 20e9) == 36e9
     assert overheads.of("lmdeploy").usable_bytes(80e9, 0.45, 20e9) == 36e9 + 0.55 * 20e9
 
