@@ -256,6 +256,12 @@ def test_experts_that_kernels_want_padded_are_held_padded():
     assert {k: v for k, v in padded.items() if k is not kind} == {
         k: v for k, v in stored.items() if k is not kind
     }
+    # A rank of four has 720 features of the inner width, held as 768.
+    four, inside = (
+        stage_weights(model, native, Parallelism(tensor=4), 0, loading).by_class_bytes[kind]
+        for loading in (Loading(256.0), Loading(256.0, 128.0))
+    )
+    assert inside == pytest.approx(four * 768 / 720)
 
 
 def test_a_table_that_a_checkpoint_repeats_is_there_twice_for_a_moment():
