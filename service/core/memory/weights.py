@@ -43,11 +43,13 @@ class Loading:
 
     Experts in a format whose kernels want it are padded to a multiple of ``expert_multiple``
     features, and what a rank has of their inner width to one of ``expert_inner_multiple`` (0: not
-    at all). With a ``host_embedding`` the input table stays in the host's memory.
+    at all). Cosines and sines of all positions are held in ``position_bytes`` each (0: not at all).
+    With a ``host_embedding`` the input table stays in the host's memory.
     """
 
     expert_multiple: float = 0.0
     expert_inner_multiple: float = 0.0
+    position_bytes: float = 0.0
     host_embedding: bool = False
 
 
@@ -141,6 +143,9 @@ def stage_weights(
         if not (architecture.tied_embeddings and parallelism.pipeline == 1):
             ends = ends[len(architecture.embedding) :]
     add(ends, 1.0, 1)
+    if loading.position_bytes:
+        tables = architecture.position_elements * loading.position_bytes
+        by_class[TensorClass.OTHER] = by_class.get(TensorClass.OTHER, 0.0) + tables
     repeats = architecture.tied_embeddings and weights_format.repeats_table
     total = sum(by_class.values())
     return RankWeights(

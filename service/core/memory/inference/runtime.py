@@ -100,7 +100,8 @@ class EngineRuntime:
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
     the single ones there until all layers are done; experts of a layer it then stacks, for which
     their inward matrices are there three times, joined, as room and as stack. It holds weights as
-    ``expert_multiple``, ``expert_inner_multiple`` and ``host_embedding`` say (see `Loading`).
+    ``expert_multiple``, ``expert_inner_multiple``, ``position_bytes`` and ``host_embedding`` say
+    (see `Loading`).
     ``host_pool_bytes`` is set aside in the host's memory [B]. Sizes that follow from shapes are off
     by ``size_log_sigma``, the standard deviation of their logarithm, and weights, which files tell,
     by ``weights_log_sigma`` [-]; files of a mix differ beside that if ``mixes_vary``.
@@ -177,6 +178,7 @@ class EngineRuntime:
     loads_repeated: bool = False
     expert_multiple: float = 0.0
     expert_inner_multiple: float = 0.0
+    position_bytes: float = 0.0
     joins_projections: bool = False
     host_embedding: bool = False
     host_pool_bytes: float = 0.0
@@ -195,7 +197,12 @@ class EngineRuntime:
     @property
     def loading(self) -> Loading:
         """How it holds what a checkpoint stores."""
-        return Loading(self.expert_multiple, self.expert_inner_multiple, self.host_embedding)
+        return Loading(
+            self.expert_multiple,
+            self.expert_inner_multiple,
+            self.position_bytes,
+            self.host_embedding,
+        )
 
     def loaded_twice_bytes(self, weights: RankWeights) -> float:
         """What of the weights is there twice until a model is loaded [B]."""
