@@ -314,7 +314,8 @@ class ModelArchitecture:
     ``groups`` the last ``trained_predictions`` are such, and pass the head once more each.
     ``dropout`` is where its configuration has dropout in training. With ``caps_scores`` and
     ``caps_logits`` attention's scores and logits go through a hyperbolic tangent. Its reference
-    implementation ``widens_logits`` to 32 bit. ``warnings`` says what the parser was not sure
+    implementation ``widens_logits`` to 32 bit. Angles of all its positions fill ``position_tables``
+    as long as ``max_position_embeddings``. ``warnings`` says what the parser was not sure
     about.
     """
 
@@ -342,6 +343,7 @@ class ModelArchitecture:
     caps_scores: bool = False
     caps_logits: bool = False
     widens_logits: bool = True
+    position_tables: float = 1.0
     warnings: tuple[EstimateWarning, ...] = field(default=())
 
     @cached_property
@@ -360,6 +362,22 @@ class ModelArchitecture:
             for mixer in (group.mixer, group.cross)
             if isinstance(mixer, Attention | LatentAttention)
         )
+
+    @cached_property
+    def position_elements(self) -> float:
+        """Cosines and sines of all its positions, where layers turn queries and keys by them [-].
+
+        None where positions are learned or layers with states tell them; where a part of each head
+        is turned and nothing says so, as many as if all of it were.
+        """
+        learned = any(tensor.name == "embed_positions" for tensor in self.embedding)
+        mixers = [group.mixer for group in self.groups]
+        if learned or not self.causal or any(isinstance(mixer, StateMixer) for mixer in mixers):
+            return 0.0
+        widths = [mixer.head_dim for mixer in mixers if isinstance(mixer, Attention)]
+        widths += [mixer.qk_rope_head_dim for mixer in mixers if isinstance(mixer, LatentAttention)]
+        positions = float(self.max_position_embeddings or 0)
+        return self.position_tables * positions * max(widths, default=0)
 
     @cached_property
     def routes(self) -> bool:

@@ -108,6 +108,8 @@ def cache_layout(
     *,
     cross_attended: bool = False,
     pages_windows: bool = False,
+    windows_ratio: float = 1.0,
+    pages_shared: bool = False,
     keeps_passed: bool = False,
     groups_layers: bool = False,
     narrow_states: bool = False,
@@ -117,6 +119,7 @@ def cache_layout(
     Where layers differ, each stage is taken to hold every kind in proportion. Models that do not
     generate keep nothing. With ``cross_attended`` layers that look at images are given as many
     pages as the others; with ``pages_windows`` so are layers with a window beside others without,
+    for ``windows_ratio`` of all tokens, with ``pages_shared`` layers that read caches of others,
     and with ``keeps_passed`` any attention whose window has passed tokens. With ``groups_layers``
     pages are of as many layers of any kind, some of which none may have, and with ``narrow_states``
     states are in 16 bit unless they are wide.
@@ -133,6 +136,7 @@ def cache_layout(
     kept: dict[_Kind, float] = {}
     images = architecture.images
     every = cross_attended and images is not None and images.cross_attended
+    every = every or pages_shared
     paged = keeps_passed or (
         pages_windows and any(_sees_all(group.mixer) for group in architecture.groups)
     )
@@ -143,8 +147,11 @@ def cache_layout(
         match group.mixer:
             case Attention(shares_kv=shared) as attention if every or not shared:
                 entry = held * _attention_entry_bytes(attention, kv_format, ranks)
-                if paged or attention.window_tokens is None:
+                if attention.window_tokens is None:
                     full += entry
+                    kept[None] = kept.get(None, 0.0) + held
+                elif paged:
+                    full += windows_ratio * entry
                     kept[None] = kept.get(None, 0.0) + held
                 else:
                     key = (attention.window_tokens, attention.span is Span.CHUNKED)

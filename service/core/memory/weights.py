@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import ceil, log
 from types import MappingProxyType
 
-from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.model import LayerGroup, MixtureOfExperts, ModelArchitecture
 from service.core.architecture.sharding import (
     kv_heads,
     rank_elements,
@@ -42,10 +42,14 @@ class Loading:
     """How an engine holds what a checkpoint stores.
 
     Experts in a format whose kernels want it are padded to a multiple of ``expert_multiple``
-    features (0: not at all). With a ``host_embedding`` the input table stays in the host's memory.
+    features, and what a rank has of their inner width to one of ``expert_inner_multiple`` (0: not
+    at all). Cosines and sines of all positions are held in ``position_bytes`` each (0: not at all).
+    With a ``host_embedding`` the input table stays in the host's memory.
     """
 
     expert_multiple: float = 0.0
+    expert_inner_multiple: float = 0.0
+    position_bytes: float = 0.0
     host_embedding: bool = False
 
 
@@ -111,11 +115,13 @@ def stage_weights(
         bits = stored_bits(architecture, weights_format, tensor)
         return rank_elements(tensor, parallelism, kv_head_count) * bits / 8.0
 
-    def add(tensors: Iterable[Tensor], times: float, kv_head_count: int) -> None:
+    def add(
+        tensors: Iterable[Tensor], times: float, kv_head_count: int, inner_ratio: float = 1.0
+    ) -> None:
         nonlocal elements, single, raised
         for tensor in tensors:
             elements += times * rank_elements(tensor, parallelism, kv_head_count)
-            factor = times * _held_ratio(tensor, weights_format, loading)
+            factor = times * _held_ratio(tensor, weights_format, loading, inner_ratio)
             size = factor * stored(tensor, kv_head_count)
             by_class[tensor.tensor_class] = by_class.get(tensor.tensor_class, 0.0) + size
             if unmixed is not weights_format:
@@ -125,7 +131,8 @@ def stage_weights(
                 single += size
 
     for group in architecture.groups:
-        add(group.tensors, group.count * share, kv_heads(group))
+        inner_ratio = _inner_ratio(group, parallelism, loading)
+        add(group.tensors, group.count * share, kv_heads(group), inner_ratio)
         for tensor in group.tensors:
             if tensor.tensor_class in weights_format.quantised_classes:
                 _, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
@@ -136,6 +143,9 @@ def stage_weights(
         if not (architecture.tied_embeddings and parallelism.pipeline == 1):
             ends = ends[len(architecture.embedding) :]
     add(ends, 1.0, 1)
+    if loading.position_bytes:
+        tables = architecture.position_elements * loading.position_bytes
+        by_class[TensorClass.OTHER] = by_class.get(TensorClass.OTHER, 0.0) + tables
     repeats = architecture.tied_embeddings and weights_format.repeats_table
     total = sum(by_class.values())
     return RankWeights(
@@ -164,13 +174,24 @@ def stage_weights(
     )
 
 
-def _held_ratio(tensor: Tensor, weights_format: NumberFormat, loading: Loading) -> float:
+def _inner_ratio(group: LayerGroup, parallelism: Parallelism, loading: Loading) -> float:
+    """How much wider experts are inside where a rank's part of them is padded [-]."""
+    moe, multiple = group.feed_forward, loading.expert_inner_multiple
+    if not multiple or not isinstance(moe, MixtureOfExperts):
+        return 1.0
+    inner = moe.expert_intermediate_size / parallelism.expert_tensor
+    return ceil(inner / multiple) * multiple / inner
+
+
+def _held_ratio(
+    tensor: Tensor, weights_format: NumberFormat, loading: Loading, inner_ratio: float
+) -> float:
     """What an engine holds of a tensor over what the checkpoint stores of it [-]."""
     multiple = loading.expert_multiple
     if multiple and weights_format.padded_experts and tensor.tensor_class is TensorClass.EXPERT:
         inward = tensor.shard is Shard.EXPERT_COLUMN
         features = tensor.input_features if inward else tensor.output_features
-        return ceil(features / multiple) * multiple / features
+        return inner_ratio * ceil(features / multiple) * multiple / features
     return 1.0
 
 

@@ -118,10 +118,24 @@ def assemble(family: Family, fields: Fields, model_type: str) -> ModelArchitectu
         causal=family.causal and not _sees_both_ways(fields),
         generates=family.head,
         widens_logits=family.widens_logits,
+        position_tables=_position_tables(fields),
         dropout=dropout_of(fields),
         caps_scores=fields.is_above_zero("attn_logit_softcapping"),
         caps_logits=fields.is_above_zero("final_logit_softcapping"),
     )
+
+
+def _position_tables(fields: Fields) -> float:
+    """Tables of all positions that a model needs: one, or more where positions are stretched.
+
+    Stretched evenly, each has places between that of its neighbours; layers with a window keep a
+    table of their own (Gemma 3).
+    """
+    scaling = fields.section("rope_scaling", {}) if fields.has("rope_scaling") else None
+    if scaling is None or "linear" not in (scaling.text("rope_type"), scaling.text("type")):
+        return 1.0
+    stretched = scaling.ratio("factor") or 1.0
+    return stretched + (1.0 if fields.has("sliding_window") else 0.0)
 
 
 def _sees_both_ways(fields: Fields) -> bool:

@@ -3,8 +3,8 @@
 A step's peak is the largest of several moments: inside the widest layer, where the layer's
 intermediate results stand beside the residual stream, with the scores of attention that is not
 fused and a matrix that is widened before it multiplies; after the last layer, where logits are
-turned into probabilities; while the images of a prompt are encoded; and while a checkpoint is
-loaded that stores a shared table twice.
+turned into probabilities beside what the layers returned and what experts keep room for; while the
+images of a prompt are encoded; and while a checkpoint is loaded that stores a shared table twice.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from service.core.architecture.model import (
     ImageEncoder,
     LatentAttention,
     LayerGroup,
+    MixtureOfExperts,
     ModelArchitecture,
 )
 from service.core.architecture.sharding import kv_heads, rank_shape
@@ -40,7 +41,8 @@ class StepPeak:
 
     ``layer_bytes_per_token`` for every token of the step inside the widest layer, and there
     ``score_heads`` scores for each pair of a token and one that it attends to;
-    ``vocabulary_entries`` are logits per sampled sequence on the rank that samples.
+    ``vocabulary_entries`` are logits per sampled sequence on the rank that samples, beside which
+    layers have returned ``output_bytes_per_token`` and experts keep ``experts_bytes_per_token``.
     ``image_bytes`` are taken while the largest image is encoded, of which the language model reads
     ``image_tokens``; ``cross_attended`` as the model's encoder is, and ``widens_logits`` as its own
     code does.
@@ -49,6 +51,8 @@ class StepPeak:
     layer_bytes_per_token: float
     score_heads: float
     vocabulary_entries: float
+    output_bytes_per_token: float = 0.0
+    experts_bytes_per_token: float = 0.0
     image_bytes: float = 0.0
     image_tokens: float = 0.0
     cross_attended: bool = False
@@ -62,7 +66,9 @@ class StepShape:
     ``step_tokens`` are computed at once, each attending to ``attended_tokens`` [token];
     ``sampled_sequences`` are sampled, ``images`` encoded [-]. ``bytes_per_logit`` and
     ``bytes_per_score`` are what sampling takes for each logit, and attention for each score, if it
-    stores them [B]; results are ``result_ratio`` times as wide as activations [-].
+    stores them [B]; ``bytes_per_entry`` what kernels that choose tokens keep for each entry of the
+    vocabulary, however many sequences are sampled [B]; results are ``result_ratio`` times as wide
+    as activations [-].
     ``widened_bytes`` are those of the weights, ``repeated_bytes`` what of these is there twice
     while a model is loaded, before any step; ``pooled_bytes`` are held at any moment [B].
     """
@@ -73,6 +79,7 @@ class StepShape:
     images: Number
     bytes_per_logit: Number
     bytes_per_score: Number
+    bytes_per_entry: float = 0.0
     result_ratio: float = 1.0
     widened_bytes: float = 0.0
     repeated_bytes: float = 0.0
@@ -86,6 +93,7 @@ def step_peak(
     parallelism: Parallelism,
     *,
     gathers_tokens: bool = False,
+    holds_experts: bool = False,
 ) -> StepPeak:
     """Coefficients of a step's temporary memory [B/token], and logits per sequence [-].
 
@@ -102,11 +110,14 @@ def step_peak(
     gathers_tokens
         Whether experts have room for full steps of all copies that share them, wherever choices
         fall.
+    holds_experts
+        Whether room for experts' results stays once it was taken.
 
     References
     ----------
     Shazeer, GLU Variants Improve Transformer, 2020, https://arxiv.org/abs/2002.05202 (gate, up
-    and product stand side by side); vLLM LogitsProcessor, 2024 (gather of logits).
+    and product stand side by side); vLLM LogitsProcessor, 2024 (gather of logits), and
+    v1/worker/gpu_model_runner.py, 2026 (states of all tokens are held while the sampler runs).
     """
     width = max(activations_format.bytes_per_element, 2.0)
     widest = max(
@@ -128,6 +139,10 @@ def step_peak(
         layer_bytes_per_token=(residual + widest) * width,
         score_heads=heads / parallelism.tensor,
         vocabulary_entries=float(architecture.vocab_size) if architecture.generates else 0.0,
+        output_bytes_per_token=architecture.hidden_size * width,
+        experts_bytes_per_token=_experts_room(architecture, parallelism) * width
+        if holds_experts
+        else 0.0,
         image_bytes=_image_bytes(images, width, parallelism),
         image_tokens=0.0 if images is None else float(images.most_tokens),
         cross_attended=images is not None and images.cross_attended,
@@ -146,8 +161,15 @@ def step_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:
         What the step computes.
     """
     inside = layer_bytes(peak, shape)
-    sampling = peak.vocabulary_entries * shape.sampled_sequences * shape.bytes_per_logit
+    logits = shape.sampled_sequences * shape.bytes_per_logit + shape.bytes_per_entry
+    beside = beside_logits_bytes_per_token(peak, shape) * shape.step_tokens
+    sampling = peak.vocabulary_entries * logits + beside
     return maximum(maximum(inside, sampling), shape.repeated_bytes) + shape.pooled_bytes
+
+
+def beside_logits_bytes_per_token(peak: StepPeak, shape: StepShape) -> float:
+    """What each token of a step holds while its last ones are sampled [B/token]."""
+    return peak.output_bytes_per_token * shape.result_ratio + peak.experts_bytes_per_token
 
 
 def images_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:
@@ -219,6 +241,24 @@ def _feed_forward_elements(
             routed = routed * gathered_copies / min(parallelism.expert, parallelism.tensor)
             shared = _wide_results(moe) * moe.shared_intermediate_size / parallelism.tensor
             return routed + shared
+
+
+def _experts_room(architecture: ModelArchitecture, parallelism: Parallelism) -> float:
+    """Elements per token that experts' results have room for in two buffers shared by all layers.
+
+    One holds what enters and leaves a token's experts, the other their joined inward results and
+    their products; ranks that share experts have room for all of a token's. Source: vLLM,
+    fused_moe/experts/triton_moe.py (workspace_shapes) and v1/worker/workspace.py, 2026.
+    """
+    hidden = float(architecture.hidden_size)
+    rooms = [0.0]
+    for group in architecture.groups:
+        moe = group.feed_forward
+        if isinstance(moe, MixtureOfExperts):
+            inner = moe.expert_intermediate_size / parallelism.expert_tensor
+            joined = (2.0 if moe.gated else 1.0) * inner
+            rooms.append(moe.experts_per_token * (max(inner, hidden) + max(joined, hidden)))
+    return max(rooms)
 
 
 def _wide_results(feed_forward: FeedForward) -> float:

@@ -6,7 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from service.core.elementwise import Number, maximum, minimum
-from service.core.interval import Interval, at_least, at_most, from_log_sigma, independent_sum
+from service.core.interval import (
+    Interval,
+    at_least,
+    at_most,
+    from_log_sigma,
+    independent_sum,
+    scale,
+)
 from service.core.memory.inference.activations import images_peak_bytes, step_peak_bytes
 
 if TYPE_CHECKING:
@@ -48,8 +55,8 @@ def filled_bytes(memory: InferenceMemory) -> Interval:
         beside.append(reached)
     if not engine.graphs_in_share:
         beside.append(memory.graphs_bytes)
-    if not engine.context_in_share:
-        beside.append(memory.context_bytes)
+    if engine.context_in_share < 1.0:
+        beside.append(scale(memory.context_bytes, 1.0 - engine.context_in_share))
     loaded = independent_sum((memory.weights_bytes, memory.libraries_bytes, memory.context_bytes))
     return at_most(at_least(independent_sum(beside), loaded), memory.capacity_bytes)
 

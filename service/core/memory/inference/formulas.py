@@ -89,13 +89,20 @@ MEMORY = (
     ),
     Formula(
         "Temporary tensors at the worst moment",
-        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit, repeated_bytes)"
-        " + pooled_bytes",
+        "max(layer_peak_bytes,"
+        " vocabulary * (sampled_sequences * bytes_per_logit + bytes_per_entry)"
+        " + (output_bytes_per_token * result_ratio + experts_bytes_per_token) * step_tokens,"
+        " repeated_bytes) + pooled_bytes",
         _STEPS,
         "peak_bytes",
         paths(
             "shape.sampled_sequences",
             "shape.bytes_per_logit",
+            "shape.bytes_per_entry",
+            "plan.peak.output_bytes_per_token",
+            "plan.peak.experts_bytes_per_token",
+            "shape.result_ratio",
+            "shape.step_tokens",
             "shape.repeated_bytes",
             "shape.pooled_bytes",
             vocabulary="plan.peak.vocabulary_entries",
@@ -119,7 +126,7 @@ MEMORY = (
         "Libraries",
         "counted_bytes"
         " + (collectives_bytes * min(max(link_bandwidth_bytes_per_s / 25e9, 1), 16)"
-        " if max(replica_accelerators, expert_ranks) > 1 else 0)"
+        " if max(tensor_ranks, context_ranks, expert_ranks) > 1 else 0)"
         " + reserved_bytes + draft_model_bytes",
         "Measured distributions by engine, see the calibration entry; channels: NVIDIA, NCCL"
         " src/init.cc and src/graph/search.cc, 2024",
@@ -127,8 +134,9 @@ MEMORY = (
         paths(
             "engine.counted_bytes",
             "engine.collectives_bytes",
-            "deployment.parallelism.replica_accelerators",
             "engine.calibration",
+            tensor_ranks="deployment.parallelism.tensor",
+            context_ranks="deployment.parallelism.context",
             link_bandwidth_bytes_per_s="deployment.accelerator.scale_up.bandwidth_bytes_per_s",
             reserved_bytes="serving.reserved_bytes",
             expert_ranks="deployment.parallelism.expert",

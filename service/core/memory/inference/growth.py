@@ -15,7 +15,10 @@ from service.core.deployment import UNBOUNDED_STEP_TOKENS, ServingSettings
 from service.core.elementwise import Number, floor, maximum, minimum, plain, scaled, where
 from service.core.interval import Interval, shift
 from service.core.lightweight import lightweight
-from service.core.memory.inference.activations import layer_bytes_per_token
+from service.core.memory.inference.activations import (
+    beside_logits_bytes_per_token,
+    layer_bytes_per_token,
+)
 from service.core.memory.inference.room import (
     Stretch,
     grows,
@@ -53,6 +56,10 @@ class Ramp:
     def times(self, factor: Number, more: Number = 0.0) -> Ramp:
         """Another figure in proportion to it, with ``more`` at rest."""
         return Ramp(self.rest * factor + more, self.each * factor, self.most * factor)
+
+    def beside(self, other: Ramp) -> Ramp:
+        """Both figures together; too much between their ends where both have one."""
+        return Ramp(self.rest + other.rest, self.each + other.each, self.most + other.most)
 
 
 @lightweight
@@ -173,7 +180,10 @@ def _rooms_within(
         shape.widened_bytes + shape.pooled_bytes,
     )
     logits = steps if memory.engine.whole_prompt_logits else sampled
-    sampling = logits.times(peak.vocabulary_entries * shape.bytes_per_logit, shape.pooled_bytes)
+    entries = peak.vocabulary_entries * shape.bytes_per_entry
+    sampling = logits.times(
+        peak.vocabulary_entries * shape.bytes_per_logit, shape.pooled_bytes + entries
+    ).beside(steps.times(beside_logits_bytes_per_token(peak, shape)))
     # Before the first step: it takes the same whatever runs.
     loading = Ramp(shape.repeated_bytes, 0.0, 0.0)
     moments = (inside, sampling, loading) if shape.repeated_bytes else (inside, sampling)
@@ -203,6 +213,7 @@ def rooms_of_lengths(memory: InferenceMemory) -> list[tuple[LengthsRoom, ...]]:
     first = layer_bytes_per_token(peak, shape, attended if attends else shape.attended_tokens)
     score = peak.score_heads * shape.bytes_per_score if attends else 0.0
     logits = peak.vocabulary_entries * shape.bytes_per_logit
+    beside = beside_logits_bytes_per_token(peak, shape)
     growing = where(
         steps.each > 0.0,
         scaled(memory.concurrency_per_replica, memory.workload.beams.prompt_copies),
@@ -216,10 +227,11 @@ def rooms_of_lengths(memory: InferenceMemory) -> list[tuple[LengthsRoom, ...]]:
         return constant, first * more + score * tokens, score * more
 
     def sampling(tokens: Number, more: Number) -> tuple[Number, Number, Number]:
-        pooled = shape.pooled_bytes
+        held = shape.pooled_bytes + peak.vocabulary_entries * shape.bytes_per_entry
         if engine.whole_prompt_logits:
-            return logits * tokens + pooled, logits * more, 0.0
-        return logits * shape.sampled_sequences + pooled, 0.0, 0.0
+            each = logits + beside
+            return each * tokens + held, each * more, 0.0
+        return logits * shape.sampled_sequences + beside * tokens + held, beside * more, 0.0
 
     moments = [(taken(steps.rest, growing), taken(most, 0.0)) for taken in (inside, sampling)]
     if shape.repeated_bytes:

@@ -305,7 +305,7 @@ class InferenceMemory:
         for part, counts in (
             (activations, engine.activations_in_share),
             (graphs, engine.graphs_in_share),
-            (self.context_bytes.value, engine.context_in_share),
+            (engine.counted_context(self.context_bytes).value, engine.context_in_share > 0.0),
         ):
             if counts:
                 inside = inside + part
@@ -417,7 +417,7 @@ def _on_stage(
     inside = [weights_bytes, libraries_bytes]
     for part, counts in (
         (graphs_bytes, engine.graphs_in_share),
-        (context_bytes, engine.context_in_share),
+        (engine.counted_context(context_bytes), engine.context_in_share > 0.0),
         (activations_bytes, engine.activations_in_share),
     ):
         if counts:

@@ -65,10 +65,13 @@ def _engine_plans(
         engine.loading,
         cross_attended=engine.pages_images,
         pages_windows=engine.pages_windows,
+        windows_ratio=engine.windows_ratio,
+        pages_shared=engine.pages_shared,
         keeps_passed=engine.keeps_passed,
         groups_layers=engine.groups_layers,
         narrow_states=engine.narrow_states,
         gathers_tokens=engine.gathers_tokens,
+        holds_experts=engine.holds_experts,
     )
     return tuple(
         EnginePlan(
@@ -92,20 +95,28 @@ def stage_plans(
     *,
     cross_attended: bool = False,
     pages_windows: bool = False,
+    windows_ratio: float = 1.0,
+    pages_shared: bool = False,
     keeps_passed: bool = False,
     groups_layers: bool = False,
     narrow_states: bool = False,
     gathers_tokens: bool = False,
+    holds_experts: bool = False,
 ) -> tuple[StagePlan, ...]:
     """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
 
     ``loading`` says how the engine holds weights, ``cross_attended``, ``pages_windows``,
-    ``keeps_passed``, ``groups_layers`` and ``narrow_states`` what it caches as
-    :func:`cache_layout` takes them; it ``gathers_tokens`` as
-    :func:`step_peak` does.
+    ``windows_ratio``, ``pages_shared``, ``keeps_passed``, ``groups_layers`` and ``narrow_states``
+    what it caches as :func:`cache_layout` takes them; it ``gathers_tokens`` and ``holds_experts``
+    as :func:`step_peak` does, the latter unless kernels of the weights' format bring room of their
+    own.
     """
     peak = step_peak(
-        architecture, precision.activations, parallelism, gathers_tokens=gathers_tokens
+        architecture,
+        precision.activations,
+        parallelism,
+        gathers_tokens=gathers_tokens,
+        holds_experts=holds_experts and not precision.weights.padded_experts,
     )
     plans: list[StagePlan] = []
     for stage in range(parallelism.pipeline):
@@ -125,6 +136,8 @@ def stage_plans(
             stage,
             cross_attended=cross_attended,
             pages_windows=pages_windows,
+            windows_ratio=windows_ratio,
+            pages_shared=pages_shared,
             keeps_passed=keeps_passed,
             groups_layers=groups_layers,
             narrow_states=narrow_states,

@@ -49,6 +49,7 @@ class EngineRuntime:
     ``activation_ratio`` this over its formula, and ``workspace_bytes`` what libraries take from the
     allocator beside them [B]. ``bytes_per_logit`` is what sampling takes, ``widened_logit_bytes``
     what is added where the model's own code widens logits and the engine runs that,
+    ``bytes_per_entry`` what kernels that choose tokens keep for each entry of the vocabulary,
     ``bytes_per_score`` what attention that is not fused takes for each score, beside which
     ``softmax_score_bytes`` are there at the peak [B], and of which ``copied_score_bytes`` are a
     copy that some backends make, and ``fused_score_bytes`` the same of fused attention, whose
@@ -68,26 +69,28 @@ class EngineRuntime:
     tokens; one that ``reserves_cache`` measures a full step when it starts and fills the rest of
     its share with cache. One that ``profiles_images`` measures the largest images, too, and one
     that ``pages_images`` gives layers that look at images as many pages as the others; one that
-    ``pages_windows`` does so for layers with a window where others have none, and one that
+    ``pages_windows`` does so for layers with a window where others have none, for ``windows_ratio``
+    of all tokens [-], one that ``pages_shared`` for layers that read caches of others, and one that
     ``keeps_passed`` tokens for all layers with a window; one that ``groups_layers`` gives groups of
     as many layers pages of their own, for each of which it ``counts_groups`` where it prints how
     many tokens have room; one that ``checks_longest`` starts only with room for the longest
     sequence that it admits, and one with ``narrow_states`` keeps states in 16 bit that need no
-    more. One that ``gathers_tokens`` has room at
-    its experts for full steps of all copies that share them; one that ``allocates_context`` takes
-    the caches of the longest sequence at once, of ``default_context_tokens`` at least where
-    settings do not say how long these are; others, where they do not, take room for
-    ``unset_context_tokens`` of all sequences together, some for more where there are 23 GiB of
-    memory (``unset_context_middle_tokens``) or 47 (``unset_context_large_tokens``) [token]. Whether
-    people leave it at that is open: ``context_unset`` says that they do otherwise than is usual,
-    who ask a default for less, or leave others at what they take. At its peak it holds
-    ``cache_copies`` of its caches: two where a longer one is completed before the old goes. It
-    ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
-    ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
-    beside it. One that ``keeps_peak`` holds on to the temporary tensors that it measured when it
-    started. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
-    against it leaves, and not the share of all less what counts. Where the ``share_is_of_caches``,
-    these get that share of all memory. Where its share is its own choice, it keeps free besides
+    more. One that ``gathers_tokens`` has room at its experts for full steps of all copies that
+    share them, and one that ``holds_experts`` keeps room for their results; one that
+    ``allocates_context`` takes the caches of the longest sequence at once, of
+    ``default_context_tokens`` at least where settings do not say how long these are; others, where
+    they do not, take room for ``unset_context_tokens`` of all sequences together, some for more
+    where there are 23 GiB of memory (``unset_context_middle_tokens``) or 47
+    (``unset_context_large_tokens``) [token]. Whether people leave it at that is open:
+    ``context_unset`` says that they do otherwise than is usual, who ask a default for less, or
+    leave others at what they take. At its peak it holds ``cache_copies`` of its caches: two where a
+    longer one is completed before the old goes. It ``fills_share`` where it takes all of its share
+    when it starts; ``activations_in_share`` and ``graphs_in_share`` say whether these count against
+    the share, or lie beside it, and ``context_in_share`` how much of the context does [-]. One that
+    ``keeps_peak`` holds on to the temporary tensors that it measured when it started. Where the
+    ``share_is_of_free`` memory, caches get that share of what all that counts against it leaves,
+    and not the share of all less what counts. Where the ``share_is_of_caches``, these get that
+    share of all memory. Where its share is its own choice, it keeps free besides
     ``kept_rank_bytes`` and ``kept_rank_ratio`` of all memory for each accelerator beyond the first,
     ``kept_wide_bytes`` for graphs of many, ``kept_copy_bytes`` for each copy that shares experts,
     ``kept_draft_bytes`` where tokens are drafted, ``kept_draft_model_bytes`` where another model
@@ -97,10 +100,11 @@ class EngineRuntime:
     shares them, and ``joins_projections`` of queries, keys and values while it loads a model, with
     the single ones there until all layers are done; experts of a layer it then stacks, for which
     their inward matrices are there three times, joined, as room and as stack. It holds weights as
-    ``expert_multiple`` and ``host_embedding`` say (see `Loading`). ``host_pool_bytes`` is set aside
-    in the host's memory [B]. Sizes that follow from shapes are off by ``size_log_sigma``, the
-    standard deviation of their logarithm, and weights, which files tell, by ``weights_log_sigma``
-    [-]; files of a mix differ beside that if ``mixes_vary``.
+    ``expert_multiple``, ``expert_inner_multiple``, ``position_bytes`` and ``host_embedding`` say
+    (see `Loading`).
+    ``host_pool_bytes`` is set aside in the host's memory [B]. Sizes that follow from shapes are off
+    by ``size_log_sigma``, the standard deviation of their logarithm, and weights, which files tell,
+    by ``weights_log_sigma`` [-]; files of a mix differ beside that if ``mixes_vary``.
     """
 
     engine: str
@@ -122,7 +126,7 @@ class EngineRuntime:
     size_log_sigma: float
     weights_log_sigma: float
     native_context_bytes: Interval = _NONE
-    context_in_share: bool = False
+    context_in_share: float = 0.0
     fills_share: bool = False
     share_is_of_free: bool = False
     share_is_of_caches: bool = False
@@ -143,6 +147,7 @@ class EngineRuntime:
     keeps_copies: bool = False
     widens_prompts: bool = False
     widened_logit_bytes: float = 0.0
+    bytes_per_entry: float = 0.0
     result_ratio: float = 1.0
     fuses_attention: bool = True
     attention_varies: bool = False
@@ -159,16 +164,21 @@ class EngineRuntime:
     profiles_images: bool = False
     pages_images: bool = False
     pages_windows: bool = False
+    windows_ratio: float = 1.0
+    pages_shared: bool = False
     keeps_passed: bool = False
     groups_layers: bool = False
     counts_groups: bool = False
     checks_longest: bool = False
     narrow_states: bool = False
     gathers_tokens: bool = False
+    holds_experts: bool = False
     keeps_peak: bool = False
     holds_widened: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0
+    expert_inner_multiple: float = 0.0
+    position_bytes: float = 0.0
     joins_projections: bool = False
     host_embedding: bool = False
     host_pool_bytes: float = 0.0
@@ -187,7 +197,12 @@ class EngineRuntime:
     @property
     def loading(self) -> Loading:
         """How it holds what a checkpoint stores."""
-        return Loading(self.expert_multiple, self.host_embedding)
+        return Loading(
+            self.expert_multiple,
+            self.expert_inner_multiple,
+            self.position_bytes,
+            self.host_embedding,
+        )
 
     def loaded_twice_bytes(self, weights: RankWeights) -> float:
         """What of the weights is there twice until a model is loaded [B]."""
@@ -273,6 +288,10 @@ class EngineRuntime:
         native = self.native_context_bytes
         return native if everywhere(native.value > 0.0) else self.context_bytes
 
+    def counted_context(self, context_bytes: Interval) -> Interval:
+        """What of the context counts against the share [B]."""
+        return scale(context_bytes, float(self.context_in_share))
+
     def libraries(self, parallelism: Parallelism, link: Link) -> Interval:
         """What libraries, and collectives over a link, hold outside the allocator [B]."""
         if not communicates(parallelism):
@@ -286,6 +305,9 @@ class EngineRuntime:
                 collectives.low * channels / spread,
                 collectives.high * channels * spread,
             )
+        if not gathers(parallelism):
+            # What messages between stages take comes with the first of them, and is less.
+            collectives = Interval(0.0, 0.0, collectives.high)
         return independent_sum((self.counted_bytes, collectives))
 
     def graphs(self, *, eager: bool) -> Interval:
@@ -330,6 +352,16 @@ def channels_ratio(link: Link) -> Number:
 def communicates(parallelism: Parallelism) -> bool:
     """Whether a model's accelerators exchange messages within a step."""
     return parallelism.replica_accelerators > 1 or parallelism.expert > 1
+
+
+def gathers(parallelism: Parallelism) -> bool:
+    """Whether all accelerators of a group add up or gather results, and not just pass them on.
+
+    Buffers for rings and trees are made when such a group is; passing results from stage to stage
+    opens connections when it first happens. Source: NVIDIA, NCCL src/init.cc and
+    src/transport/p2p.cc, 2024 (channels connect on first use).
+    """
+    return max(parallelism.tensor, parallelism.context, parallelism.expert) > 1
 
 
 _NAMES = frozenset({"engine", "calibration"})

@@ -35,6 +35,7 @@ def step_shape(
         images,
         engine.logit_bytes(widened=peak.widens_logits),
         engine.score_bytes(serving.flash_attention, copies),
+        engine.bytes_per_entry,
         engine.result_ratio,
         weights.widened_bytes if engine.holds_widened else 0.0,
         engine.loaded_twice_bytes(weights),

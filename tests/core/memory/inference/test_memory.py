@@ -356,7 +356,9 @@ def test_fewer_sequences_at_once_need_less_for_sampling(overheads):
     )
     # vLLM 0.6.5 with 256 sequences reports 1.26 GiB (pull request 10511, 2024).
     assert few.activations_bytes.value / GIB == pytest.approx(1.26, rel=0.1)
-    assert usual.peak_bytes == pytest.approx(4 * few.peak_bytes)
+    # States of a step's tokens lie beside them, however many sequences are sampled.
+    beside = 512 * 4096 * 2.0
+    assert usual.peak_bytes - beside == pytest.approx(4 * (few.peak_bytes - beside))
 
 
 def test_an_engine_that_copies_its_cache_holds_it_twice(overheads):
@@ -422,7 +424,7 @@ def test_a_share_of_free_memory_goes_to_caches_alone(overheads):
     most, half = (answer(ratio).kv_cache_budget_bytes.value for ratio in (0.9, 0.45))
     assert half == pytest.approx(most / 2)
     # Of all memory, less what else is there, it would be far less.
-    vllm = replace(overheads.of("vllm"), context_in_share=True)
+    vllm = replace(overheads.of("vllm"), context_in_share=1.0)
     assert vllm.usable_bytes(80e9, 0.45, 20e9) == 36e9
     assert overheads.of("lmdeploy").usable_bytes(80e9, 0.45, 20e9) == 36e9 + 0.55 * 20e9
 
@@ -439,6 +441,60 @@ def test_experts_have_room_for_the_tokens_of_all_copies_where_an_engine_gathers_
     assert peak(joined, True) * 8192.0 == pytest.approx(14.02 * 2**30, rel=0.05)
     assert peak(joined, False) < 0.2 * peak(joined, True)
     assert peak(alone, True) == peak(alone, False)
+
+
+def test_states_of_all_tokens_lie_beside_their_logits(overheads):
+    """llama.cpp prints 258.50 MiB for a micro-batch of Llama 3 8B: 250.5 of logits, 8 of states."""
+    memory = inference_memory(
+        deployed(LLAMA_3_8B),
+        InferenceWorkload(448, 64, 1),
+        ServingSettings(engine="llama.cpp", max_model_len=512),
+        overheads,
+    )
+    engine = overheads.of("llama.cpp")
+    planned = memory.activations_bytes.value - engine.workspace_bytes.value
+    assert planned / 1024.0**2 == pytest.approx(258.5, rel=0.005)
+
+
+def test_experts_keep_room_for_their_results_while_tokens_are_chosen(overheads):
+    """Two buffers: of what enters and leaves experts, and of their joined inward results."""
+    held, free = (
+        step_peak(DEEPSEEK_V3, BF16, Parallelism(tensor=8), holds_experts=holds)
+        for holds in (True, False)
+    )
+    assert free.experts_bytes_per_token == 0.0
+    # The inner width of a rank is 256, below the hidden size of 7168 even when joined.
+    assert held.experts_bytes_per_token == 8 * (7168 + 7168) * 2.0
+    newest, older = overheads.of("vllm@0.21"), overheads.of("vllm@0.14")
+    assert newest.holds_experts
+    assert not older.holds_experts
+    assert not overheads.of("sglang").holds_experts
+
+
+def test_passing_results_from_stage_to_stage_takes_no_rings(overheads):
+    def libraries(parallelism):
+        return inference_memory(
+            deployed(LLAMA_3_8B, parallelism, scale_up=NVLINK),
+            InferenceWorkload(1024, 64, 1),
+            ServingSettings(engine="vllm"),
+            overheads,
+        ).libraries_bytes
+
+    alone, staged, gathered = (
+        libraries(one)
+        for one in (Parallelism(), Parallelism(pipeline=2), Parallelism(tensor=2, pipeline=2))
+    )
+    assert staged.value == alone.value < gathered.value
+    # What connections take is not known, but less than rings do.
+    assert alone.high < staged.high <= gathered.high
+
+
+def test_a_context_counts_as_far_as_it_is_there_when_memory_is_divided(overheads):
+    engine = overheads.of("sglang")
+    context = Interval(1e9, 0.8e9, 1.2e9)
+    assert engine.counted_context(context).value == pytest.approx(0.35e9)
+    assert overheads.of("tensorrt-llm").counted_context(context) == context
+    assert overheads.of("vllm").counted_context(context).value == 0.0
 
 
 def test_pages_hold_as_many_tokens_as_the_room_has_for_them(overheads):
