@@ -30,8 +30,6 @@ WIDENINGS = {
     "waiting_spread_ratio": 2.5,
     "outside_spread_ratio": 3.5,
 }
-#: The mechanism of kernels that are bound by arithmetic.
-_ARITHMETIC = "compute"
 #: Mechanisms by the terms that decide how long they take; all others decide what hosts do.
 _MECHANISM = {
     name: mechanism
@@ -105,8 +103,8 @@ class TimedPart(Part):
     entry that says by what times are less well known, which may be that of a spread itself;
     ``routed_widenings`` are those of models with routed experts beside what holds for all.
     Of what priors let levels deviate that were not measured, errors bear out
-    ``unmeasured_ratio``, over the spread of times [-]; of what kernels that are bound by arithmetic
-    reach, so many times as much as ``arithmetic_ratios`` say of a part.
+    ``unmeasured_ratio``, over the spread of times [-]; of what decides a mechanism, so many times
+    as much as ``mechanism_ratios`` say of a part and it.
     """
 
     rows: Sequence[TimedRow]
@@ -114,7 +112,7 @@ class TimedPart(Part):
     widening_id: str
     unmeasured_ratio: float
     routed_widenings: Mapping[str, float]
-    arithmetic_ratios: Mapping[str, float] = field(default_factory=dict)
+    mechanism_ratios: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @cached_property
     def spent(self) -> list[Spent]:
@@ -223,8 +221,7 @@ class TimedPart(Part):
                     if np.ndim(variance) and whole > 0.0:
                         name = unmeasured_ratio(part, level.kind, mechanism)
                         ratio = float(np.sqrt(weights @ variance / whole)) * self.unmeasured_ratio
-                        if mechanism == _ARITHMETIC:
-                            ratio *= self.arithmetic_ratios.get(part, 1.0)
+                        ratio *= self.mechanism_ratios.get((part, mechanism), 1.0)
                         found[name] = rounded(ratio)
         return found
 

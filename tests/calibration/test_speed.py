@@ -215,18 +215,21 @@ def test_spreads_go_by_what_times_are_spent_on(part: TimedPart) -> None:
     assert all(value > 0.0 for figures in spreads.values() for value in [max(figures.values())])
 
 
-def test_what_unmeasured_hardware_reaches_of_arithmetic_is_widened_apart(part: TimedPart) -> None:
-    """Of the parts that are named, and of no other mechanism: memory is held to its bandwidth."""
+@pytest.mark.parametrize("mechanism", ["compute", "memory"])
+def test_what_unmeasured_hardware_reaches_is_widened_by_mechanism(
+    part: TimedPart, mechanism: str
+) -> None:
+    """Of the parts and mechanisms that are named, and of no others."""
 
     def ratios(of: TimedPart) -> dict[str, float]:
         wider = next(one for one in of.spreads() if one.id == "speed/spread").figures
         return {name: value for name, value in wider.items() if name.startswith("unmeasured_")}
 
-    alike = ratios(replace(part, arithmetic_ratios={}))
-    wider = ratios(replace(part, arithmetic_ratios={"speed/hardware": 3.0}))
+    alike = ratios(replace(part, mechanism_ratios={}))
+    wider = ratios(replace(part, mechanism_ratios={("speed/hardware", mechanism): 3.0}))
     changed = {name for name in alike if wider[name] != alike[name]}
     assert changed == {
-        f"unmeasured_hardware_{level}_compute_spread_ratio" for level in ("vendor", "family")
+        f"unmeasured_hardware_{level}_{mechanism}_spread_ratio" for level in ("vendor", "family")
     }
     for name in changed:
         assert wider[name] == pytest.approx(3.0 * alike[name], rel=0.01)
