@@ -99,7 +99,9 @@ def test_a_fit_explains_the_rows_that_its_constants_made(
 ) -> None:
     assert len(rows) == 12
     assert np.abs(fitted.residuals).max() < 0.03
-    assert fitted.values(rows[0].keys)["memory_ratio"] < 0.83
+    keys = rows[0].keys
+    reached = next(term for term in speed.ALL_TERMS if term.name == "memory_ratio")
+    assert fitted.values(keys)["memory_ratio"] < reached.usual_of[keys["family"]]
 
 
 def test_rows_of_one_deployment_are_computed_as_each_alone(
@@ -265,7 +267,9 @@ def test_intervals_are_wider_the_less_was_measured(
     family = width(without=("hardware/nvidia-hopper",))
     neither = width(without=("engines/vllm", "hardware/nvidia-hopper"))
     assert 1.0 < measured < min(engine, family)
-    assert max(engine, family) < neither
+    assert family < neither
+    # What stands in for a family's memory moves how much of a step waits for the host instead.
+    assert engine < 1.01 * neither
 
 
 def test_every_term_belongs_to_a_mechanism() -> None:

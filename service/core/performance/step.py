@@ -183,11 +183,12 @@ class RankSteps:
         chosen = tokens if is_nothing(load.prefill_sequences) else sequences
         if self.context_ranks > 1:
             tokens = tokens / self.context_ranks
-        computed, filled, filled_ratio = tokens, chosen, 1.0
+        computed, filled = tokens, chosen
+        filled_ratio: Number = 1.0
         if self.fills_graphs:
             # Steps without prompts are filled up to the next number of sequences with a graph.
-            filled_ratio = graph_ratio(sequences, self.doubled_graphs_from)
-            filled_ratio = 1.0 + (filled_ratio - 1.0) * (1.0 - minimum(prompts, 1.0))
+            beyond = graph_ratio(sequences, self.doubled_graphs_from) - 1.0
+            filled_ratio = 1.0 + (beyond - beyond * prompts)
             computed, filled = tokens * filled_ratio, chosen * filled_ratio
         flops = tokens * self.token_flops + chosen * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.

@@ -41,8 +41,8 @@ def test_kernels_that_do_not_take_a_models_heads_store_their_scores():
 
 @pytest.mark.parametrize(("peaks", "slower"), [((989e12, 67e12), 1.25), ((2250e12, 80e12), 1.55)])
 def test_exponentials_of_narrow_heads_are_waited_for(peaks, slower):
-    # An H100 reaches 514 TFLOPS with heads of 64, and 621 with those of 128. Matrix units grew since,
-    # and units for exponentials did not.
+    # An H100 reaches 514 TFLOPS with heads of 64, and 621 with those of 128. Matrix units have
+    # grown since, and units for exponentials have not.
     matrix, lanes = peaks
     accelerator = replace(
         H100, family="nvidia-hopper", peak_flops_per_s={"bf16": matrix, "fp32": lanes}
