@@ -214,7 +214,7 @@ def test_ranges_reach_over_other_backends_of_the_release_before(packaged_snapsho
     assert slow_s > 1.5 * usual["latency"]["ttft_s"]["value"]
     assert open_["latency"]["ttft_s"]["high"] >= slow_s
     told = [one["message"] for one in open_["warnings"] if one["code"] == SPEED]
-    assert any("with hip-rocblas of an older release (2025) the first token" in one for one in told)
+    assert any("with hip-rocblas of an older release (2025) " in one for one in told)
 
 
 def test_nobody_runs_vulkan_beside_cuda(packaged_snapshot):
