@@ -44,6 +44,7 @@ _FIGURES_OF_USE = frozenset(
         "embodied_primary_energy_mj",
         "host_idle_w",
         "host_load_w",
+        "host_processors_w",
         "mass_kg",
         "price_usd",
         "rated_power_w",

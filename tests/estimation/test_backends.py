@@ -114,6 +114,17 @@ def test_fused_attention_of_hip_needs_matrix_units(packaged_snapshot):
     assert prompt_s("hip-rocwmma") < 0.8 * prompt_s("hip")
 
 
+def test_hip_fuses_attention_on_vectors_only_where_it_is_asked_to(packaged_snapshot):
+    def prompt_s(backend, **asked):
+        asked = {"backend": backend, "engine_version": "2025-08", **asked}
+        return times_of(packaged_snapshot, accelerator="amd-rx-7900-xtx-24gb", **asked)[0]
+
+    for backend in ("hip", "hip-rocblas"):
+        assert prompt_s(backend) == prompt_s(backend, flash_attention=False)
+        assert prompt_s(backend, flash_attention=True) > 1.3 * prompt_s(backend)
+    assert prompt_s("hip-rocwmma") == prompt_s("hip-rocwmma", flash_attention=True)
+
+
 def test_own_ratios_are_those_of_other_interfaces_than_the_makers():
     assert [interface_of(one) for one in ("hip-rocwmma", "vulkan", "cuda")] == [
         "hip",

@@ -202,6 +202,21 @@ def test_ranges_reach_over_backends_that_many_run(packaged_snapshot, accelerator
     assert told.endswith("Ranges cover both; state it to narrow them.")
 
 
+def test_ranges_reach_over_other_backends_of_the_release_before(packaged_snapshot):
+    """Until the end of 2025 HIP left prompts on Radeon to rocBLAS, which is slow on Strix Halo."""
+    asked = {"model": "meta-llama/Llama-2-7b-hf", "accelerator": STRIX_HALO}
+    open_ = estimated(packaged_snapshot, engine="llama.cpp", **asked)
+    usual, older = (
+        estimated(packaged_snapshot, engine="llama.cpp", backend="hip-rocblas", **asked, **one)
+        for one in ({}, {"engine_version": "2025"})
+    )
+    slow_s = older["latency"]["ttft_s"]["value"]
+    assert slow_s > 1.5 * usual["latency"]["ttft_s"]["value"]
+    assert open_["latency"]["ttft_s"]["high"] >= slow_s
+    told = [one["message"] for one in open_["warnings"] if one["code"] == SPEED]
+    assert any("with hip-rocblas of an older release (2025) " in one for one in told)
+
+
 def test_nobody_runs_vulkan_beside_cuda(packaged_snapshot):
     asked = {"accelerator": "nvidia-rtx-4090-24gb", "engine": "llama.cpp", "engine_version": "2025"}
     assert codes(estimated(packaged_snapshot, **asked)) == set()

@@ -124,11 +124,11 @@ def other_servings(
                 releases[1:] = [(id_, share_ratio)]
     if asked.backend is None:
         for backend in also_usual_backends(engine.backends, accelerator.value.hardware):
-            for id_, of_release in releases:
-                share_ratio = NOT_RARE_RATIO * of_release
-                if share_ratio > RARE_RATIO:
-                    update = stated | {"backend": backend, "engine_version": id_}
-                    yield "backend", share_ratio, asked.model_copy(update=update)
+            for version, of_release in releases:
+                meant_ratio = NOT_RARE_RATIO * of_release
+                if meant_ratio > RARE_RATIO:
+                    update = stated | {"backend": backend, "engine_version": version}
+                    yield "backend", meant_ratio, asked.model_copy(update=update)
     if asked.usage_context is None and usage is not None:
         update = stated | {"usage_context": _OTHER_USAGE[usage]}
         yield "usage_context", NOT_RARE_RATIO, asked.model_copy(update=update)
