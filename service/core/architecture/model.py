@@ -362,6 +362,16 @@ class ModelArchitecture:
         )
 
     @cached_property
+    def kv_head_counts(self) -> frozenset[int]:
+        """Heads of keys and values of its attention layers, where several queries may share one."""
+        return frozenset(
+            mixer.kv_heads
+            for group in self.groups
+            for mixer in (group.mixer, group.cross)
+            if isinstance(mixer, Attention)
+        )
+
+    @cached_property
     def routes(self) -> bool:
         """Whether layers send tokens to experts of their own."""
         return any(isinstance(group.feed_forward, MixtureOfExperts) for group in self.groups)
