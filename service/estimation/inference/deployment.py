@@ -316,6 +316,7 @@ def _estimate_warnings(
         waiting = plain(latency.waiting_requests) > 0.0
         yield from _memory_warnings(estimate.memory, spilling, waiting=waiting)
     yield from length_warnings(estimate)
+    yield from _waiting_warnings(estimate)
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
         yield EstimateWarning(
@@ -324,6 +325,21 @@ def _estimate_warnings(
             "sustained, and beyond that waiting times grow without end"
             + ("" if latency.endless else "; times are given in case it keeps up, as it just may"),
         )
+
+
+def _waiting_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:
+    """That fewer requests run at once than are in flight, where a setting alone limits them."""
+    workload, serving = estimate.setup.workload, estimate.setup.serving
+    most = plain(serving.max_running_sequences * estimate.memory.deployment.parallelism.data)
+    asked = plain(workload.concurrency)
+    if workload.requests_per_s is not None or not estimate.memory.fits or asked <= most:
+        return
+    yield EstimateWarning(
+        "more_than_run_at_once",
+        f"of {asked:,.0f} requests, the engine as it is started runs at most {most:,.0f} at once, "
+        "and the others wait: serving.max_running_sequences raises that",
+        about="workload.concurrency",
+    )
 
 
 def _memory_warnings(
