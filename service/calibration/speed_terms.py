@@ -240,8 +240,7 @@ _COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5, "ethernet": 3e-5, "torus": 1e-5}
 #: 7000, at 2 GHz), and less where 32 bits of LPDDR4X feed four cores; threads wait for the slowest
 #: after each product. Accelerators: streaming kernels in microbenchmarks, to within some 6 %. Reads
 #: reach 0.95 of the peak of an H100 over PCIe (te42kyfo, gpu-benches, 2023), and 0.87 of those of
-#: an A100 with 40 GB and of an RTX 2080 Ti (ProjectPhysX, OpenCL-Benchmark, 2023); copies and sums
-#: reach 0.79 to 0.84 of that of a die of MI250X (Frontier User Guide, GPU STREAM, 2023).
+#: an A100 with 40 GB and of an RTX 2080 Ti (ProjectPhysX, OpenCL-Benchmark, 2023).
 #: Lattice-Boltzmann kernels, which write as much as they read, reach some 0.06 less than reads, and
 #: tell of the rest (ProjectPhysX, FluidX3D, 2025): 0.80 to 0.85 of an H100, 0.84 of an A100 with
 #: 40 GB but 0.77 with 80 GB, 0.85 of an RTX 4090, 0.88 of an RTX 3090, 0.81 to 0.88 of RTX 50,
@@ -249,7 +248,6 @@ _COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5, "ethernet": 3e-5, "torus": 1e-5}
 _MEMORY_RATIO = {
     "cpu-x86": 0.72,
     "cpu-arm": 0.72,
-    "amd-cdna2": 0.82,
     "amd-rdna3.5": 0.84,
     "amd-rdna4": 0.83,
     "apple-silicon": 0.88,

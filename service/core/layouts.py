@@ -73,8 +73,26 @@ Served: TypeAlias = Callable[[Parallelism], Merit]
 
 
 def divides_heads(architecture: ModelArchitecture, tensor: int) -> bool:
-    """Whether so many ranks divide all attention heads of a model."""
-    return all(heads % tensor == 0 for heads in architecture.query_head_counts)
+    """Whether so many ranks divide all attention heads of a model, and share its keys and values.
+
+    References
+    ----------
+    :func:`shares_kv_heads`
+    """
+    return all(heads % tensor == 0 for heads in architecture.query_head_counts) and (
+        shares_kv_heads(architecture, tensor)
+    )
+
+
+def shares_kv_heads(architecture: ModelArchitecture, tensor: int) -> bool:
+    """Whether ranks hold equally many heads of keys and values each, or equally many copies of one.
+
+    References
+    ----------
+    vLLM, ``QKVParallelLinear``, vllm/model_executor/layers/linear.py, 2023-2026 (heads and ranks
+    must divide one another); Megatron-LM, ``num_query_groups``, 2023-2026 (likewise).
+    """
+    return all(heads % tensor == 0 or tensor % heads == 0 for heads in architecture.kv_head_counts)
 
 
 def divides(architecture: ModelArchitecture, layout: Parallelism) -> bool:
@@ -93,7 +111,11 @@ def tensor_degrees(
     """
     heads = architecture.query_head_counts
     divided = most if pads_heads or not heads else gcd(*heads)
-    return tuple(n for n in divisors(divided) if n <= most)
+    return tuple(
+        n
+        for n in divisors(divided)
+        if n <= most and (pads_heads or shares_kv_heads(architecture, n))
+    )
 
 
 def has_fast_links(accelerator: Accelerator) -> bool:

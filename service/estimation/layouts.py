@@ -295,6 +295,8 @@ def left_over_warnings(
         return
     tensor = gcd(count, *architecture.query_head_counts)
     every = Parallelism(tensor=tensor, pipeline=count // tensor)
+    if not divides(architecture, every):
+        every = Parallelism(pipeline=count)
     other = f"; {described(every)} would take all" if divides(architecture, every) else ""
     yield EstimateWarning(
         "accelerators_left_over",

@@ -145,6 +145,8 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "framework_assumed": ("training.framework", "training"),
     "framework_divides": ("training.framework", "training"),
     "release_before_first": ("serving.engine_version", "framework_version", "serving.engine"),
+    "more_than_run_at_once": ("workload.concurrency", "concurrency", "load", "deployment"),
+    "kv_heads_uneven": ("parallelism.tensor", "parallelism", "deployment"),
     "weights_widened": ("precision.weights", "precision", "training"),
     "release_unknown": ("serving.engine_version", "framework_version", "serving.engine"),
     "renamed_field": ("run", "training"),

@@ -60,7 +60,7 @@ UNNAMED = "inline"
 #: What the place is called that a request leaves out.
 UNPLACED = "unplaced"
 
-_GROUPED = {"int4": False, "awq-int4": True, "awq-int4-gemv": True, "gptq-int4": True}
+GROUPED = {"int4": False, "awq-int4": True, "awq-int4-gemv": True, "gptq-int4": True}
 
 
 class NotFetched(InvalidInput):
@@ -331,8 +331,8 @@ def weights_format(precision: PrecisionRequest, architecture: ModelArchitecture)
     native = architecture.native_number_format
     if name is None:
         return native if native is not None else NUMBER_FORMATS[architecture.native_format]
-    if precision.group_size is not None and name in _GROUPED:
-        return grouped_int4(name, precision.group_size, _GROUPED[name])
+    if precision.group_size is not None and name in GROUPED:
+        return grouped_int4(name, precision.group_size, GROUPED[name])
     if native is not None and name == architecture.native_format:
         # What the published checkpoint leaves in 16 bit stays there when its format is named.
         return native

@@ -170,6 +170,20 @@ def test_heads_that_do_not_divide_are_refused_with_the_nearest_layouts(packaged_
     assert "the nearest degrees that work: 8, 16; tensor 4 × pipeline 3" in error.detail
 
 
+def test_layouts_share_heads_of_keys_and_values_evenly(packaged_snapshot):
+    # 28 heads of queries, which seven ranks divide, and four of keys and values.
+    usual = answer(packaged_snapshot, "qwen2.5-7b", "nvidia-h100-sxm-80gb", 7)
+    assert degrees(usual)["tensor"] in (1, 2, 4)
+    told = {"parallelism": {"tensor": 7}}
+    seven = answer(packaged_snapshot, "qwen2.5-7b", "nvidia-h100-sxm-80gb", 7, **told)
+    [message] = said(seven, "kv_heads_uneven")
+    assert message.startswith("vLLM starts only if")
+    assert message.endswith("work: 2, 4")
+    even = {"parallelism": {"tensor": 4}}
+    four = answer(packaged_snapshot, "qwen2.5-7b", "nvidia-h100-sxm-80gb", 4, **even)
+    assert not said(four, "kv_heads_uneven")
+
+
 def test_disaggregated_pools_get_a_replica_each(packaged_snapshot):
     serving = {"serving": {"disaggregated": {}}}
     answered = answer(packaged_snapshot, "meta-llama/Llama-3.1-8B", H100, 2, **serving)

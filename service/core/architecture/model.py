@@ -364,6 +364,7 @@ class ModelArchitecture:
         )
 
     @cached_property
+<<<<<<< HEAD
     def position_elements(self) -> float:
         """Cosines and sines of all its positions, where layers turn queries and keys by them [-].
 
@@ -378,6 +379,16 @@ class ModelArchitecture:
         widths += [mixer.qk_rope_head_dim for mixer in mixers if isinstance(mixer, LatentAttention)]
         positions = float(self.max_position_embeddings or 0)
         return self.position_tables * positions * max(widths, default=0)
+=======
+    def kv_head_counts(self) -> frozenset[int]:
+        """Heads of keys and values of its attention layers, where several queries may share one."""
+        return frozenset(
+            mixer.kv_heads
+            for group in self.groups
+            for mixer in (group.mixer, group.cross)
+            if isinstance(mixer, Attention)
+        )
+>>>>>>> w-stranger
 
     @cached_property
     def routes(self) -> bool:

@@ -369,7 +369,8 @@ def _rental(
             )
             warnings.append(EstimateWarning("price_unknown", message))
         return None, tuple(warnings)
-    _, offer, price = min(priced, key=lambda one: one[0])
+    # Of those that cost the same, the fewest machines.
+    _, offer, price = min(priced, key=lambda one: (one[0], one[1].value.needed(count)))
     rent = exact(price.usd_per_hour)
     if price.region is not None and price.region != region.id:
         ratio = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"]

@@ -18,6 +18,7 @@ from service.core.deployment import (
     ServingSettings,
 )
 from service.core.elementwise import plain
+from service.core.engines import Engine
 from service.core.estimate.inference import (
     InferenceEstimate,
     InferenceSetup,
@@ -26,6 +27,7 @@ from service.core.estimate.inference import (
     reaching_over,
 )
 from service.core.explanation import EstimateWarning, Step, explain
+from service.core.layouts import shares_kv_heads, tensor_degrees
 from service.core.memory.inference import formulas
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import InferenceTiers
@@ -62,6 +64,11 @@ from service.estimation.resolution import (
     resolve_disaggregation,
 )
 from service.estimation.writing import valued
+
+#: Class of engines whose kernels hold equally many heads of keys and values on each rank.
+_EVENLY = "compiled"
+#: Degrees of tensor parallelism up to so many times the one asked for are named in its place.
+_FURTHEST = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +252,7 @@ def resolve_deployment(
     if asked == MOST:
         workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
     warnings = [*found.warnings, *_padding_warnings(found.model.value, deployment)]
+    warnings += _sharing_warnings(deployment, found.engine)
     if found.parallelism is None:
         count = request.accelerator_count or 1
         warnings += left_over_warnings(parallelism, count, found.model.value)
@@ -308,6 +316,7 @@ def _estimate_warnings(
         waiting = plain(latency.waiting_requests) > 0.0
         yield from _memory_warnings(estimate.memory, spilling, waiting=waiting)
     yield from length_warnings(estimate)
+    yield from _waiting_warnings(estimate)
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
         yield EstimateWarning(
@@ -316,6 +325,21 @@ def _estimate_warnings(
             "sustained, and beyond that waiting times grow without end"
             + ("" if latency.endless else "; times are given in case it keeps up, as it just may"),
         )
+
+
+def _waiting_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:
+    """That fewer requests run at once than are in flight, where a setting alone limits them."""
+    workload, serving = estimate.setup.workload, estimate.setup.serving
+    most = plain(serving.max_running_sequences * estimate.memory.deployment.parallelism.data)
+    asked = plain(workload.concurrency)
+    if workload.requests_per_s is not None or not estimate.memory.fits or asked <= most:
+        return
+    yield EstimateWarning(
+        "more_than_run_at_once",
+        f"of {asked:,.0f} requests, the engine as it is started runs at most {most:,.0f} at once, "
+        "and the others wait: serving.max_running_sequences raises that",
+        about="workload.concurrency",
+    )
 
 
 def _memory_warnings(
@@ -361,6 +385,24 @@ def _padding_warnings(asked: ModelArchitecture, deployment: Deployment) -> list[
             "added heads take memory and time",
         )
     ]
+
+
+def _sharing_warnings(deployment: Deployment, engine: Engine) -> Iterator[EstimateWarning]:
+    """That an engine refuses a number of ranks among which keys and values are not even."""
+    model, tensor = deployment.architecture, deployment.parallelism.tensor
+    evenly = engine.classes.get("inference") != _EVENLY or engine.pads_heads
+    if evenly or shares_kv_heads(model, tensor):
+        return
+    heads = " or ".join(map(str, sorted(model.kv_head_counts)))
+    working = tensor_degrees(model, _FURTHEST * tensor)
+    near = sorted(working, key=lambda degree: abs(degree - tensor))[:2]
+    yield EstimateWarning(
+        "kv_heads_uneven",
+        f"{engine.name} starts only if tensor parallelism divides the model's {heads} heads of "
+        f"keys and values or is a multiple of them, which tensor {tensor} is not; the nearest "
+        f"degrees that work: {', '.join(map(str, sorted(near)))}",
+        about="parallelism.tensor",
+    )
 
 
 def _of_cores(accelerator: Accelerator) -> str:

@@ -49,6 +49,7 @@ from service.estimation.requests import (
     ServingRequest,
 )
 from service.estimation.resolution import (
+    GROUPED,
     Problems,
     check_precision_runs,
     resolve_model,
@@ -296,7 +297,16 @@ def _model_warnings(
 def _file_warnings(
     asked: PrecisionRequest, precision: Precision, model: ModelArchitecture, engine: Engine
 ) -> Iterator[EstimateWarning]:
-    """What to say where an engine takes another file of a model than its checkpoint."""
+    """What to say where an engine takes another file of a model than its checkpoint.
+
+    And of a size of groups that the format of the weights has not.
+    """
+    if asked.group_size is not None and asked.weights not in GROUPED:
+        yield EstimateWarning(
+            "setting_unused",
+            f"only {', '.join(GROUPED)} take a group_size: it changes nothing here",
+            about="precision.group_size",
+        )
     if usual_file(asked, model, engine) is not None:
         usual = precision.weights.listed_id.upper()
         yield EstimateWarning(

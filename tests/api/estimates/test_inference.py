@@ -382,3 +382,26 @@ async def test_a_cooling_tower_stands_in_for_a_water_figure(client):
     body = await answer(client, "/v1/impacts", {"energy_kwh": 1000, "region": region})
     litres = body["impacts"]["period"]["water"]["on_site_l"]["value"]
     assert litres == pytest.approx(4660, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "said"),
+    [
+        (
+            {"serving": {"max_running_sequences": 1}, "workload": {"concurrency": 32}},
+            "more_than_run_at_once",
+            "Of 32 requests, the engine as it is started runs at most 1 at once",
+        ),
+        (
+            {"precision": {"weights": "bf16", "group_size": 64}},
+            "setting_unused",
+            "Only int4, awq-int4, awq-int4-gemv, gptq-int4 take a group_size",
+        ),
+    ],
+)
+async def test_settings_that_limit_or_change_nothing_are_said(client, changes, code, said):
+    body = {"model": "llama-3.1-8b", "accelerator": "nvidia-h100-sxm-80gb"} | changes
+    answer = (await client.post("/v1/estimates/inference", json=body)).json()
+    assert any(
+        one["code"] == code and one["message"].startswith(said) for one in answer["warnings"]
+    )
