@@ -364,7 +364,6 @@ class ModelArchitecture:
         )
 
     @cached_property
-<<<<<<< HEAD
     def position_elements(self) -> float:
         """Cosines and sines of all its positions, where layers turn queries and keys by them [-].
 
@@ -379,7 +378,8 @@ class ModelArchitecture:
         widths += [mixer.qk_rope_head_dim for mixer in mixers if isinstance(mixer, LatentAttention)]
         positions = float(self.max_position_embeddings or 0)
         return self.position_tables * positions * max(widths, default=0)
-=======
+
+    @cached_property
     def kv_head_counts(self) -> frozenset[int]:
         """Heads of keys and values of its attention layers, where several queries may share one."""
         return frozenset(
@@ -388,7 +388,6 @@ class ModelArchitecture:
             for mixer in (group.mixer, group.cross)
             if isinstance(mixer, Attention)
         )
->>>>>>> w-stranger
 
     @cached_property
     def routes(self) -> bool:
