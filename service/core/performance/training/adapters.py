@@ -38,12 +38,13 @@ _LAYER_KERNELS = 30.0
 #: make the one in between again. Dropout is one more each way, and casts of inputs are two.
 #: Source: Hugging Face PEFT, lora/layer.py, 2024; unsloth/kernels/utils.py, matmul_lora, 2025.
 _KERNELS, _KERNELS_WITHIN = (4.0, 6.0), (2.0, 5.0)
-#: Time that a kernel takes beside what it reads and writes [s]: 3.8 us from one short kernel to the
-#: next where launches are ahead, of which some 1 us between them and the rest until it has filled
-#: the accelerator and drained; of products, which loop over a whole input, rather 5 us (judged; 3
-#: to 6 us).
-#: Source: Gray, Getting Started with CUDA Graphs, NVIDIA Technical Blog, 2019.
-SHORT_KERNEL_S = 4e-6
+#: Time that a kernel of an adapter takes beside what it reads and writes [s]: short kernels follow
+#: each other by 3.8 us where launches are ahead, of which some 3 us are no traffic; products over
+#: all features of a matrix, two thirds of those of low rank, go through them in some 64 steps, one
+#: after the other, in 8 us or so. Judged, 3 to 8 us.
+#: Source: Gray, Getting Started with CUDA Graphs, NVIDIA Technical Blog, 2019; NVIDIA, Matrix
+#: Multiplication Background User's Guide, 2023, section 3 (loops over the inner dimension).
+SHORT_KERNEL_S = 5e-6
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,11 +70,10 @@ class MicroBatchTime:
     ``adapters_ratio`` is the work of adapters over that of a forward pass, ``adapters_bytes`` what
     their operators move and ``short_kernels_s`` what their kernels take beside that, recomputation
     included, ``normed_bytes`` what norms of whole matrices move, ``gradients_bytes`` what adding
-    gradients to those of other micro-batches does. ``passes`` are
-    those of products, of which ``recomputed`` ratios come again (``recomputed_layers_ratio`` of
-    those of layers); ``forward`` is one of them. Of ``attention_flops`` the model asks for the
-    ``unmasked`` ones. ``head_s`` of all times is what the last stage of a pipeline takes for logits
-    and their loss.
+    gradients to those of other micro-batches does. ``passes`` are those of products, of which
+    ``recomputed`` ratios come again (``recomputed_layers_ratio`` of those of layers); ``forward``
+    is one of them. Of ``attention_flops`` the model asks for the ``unmasked`` ones. ``head_s`` of
+    all times is what the last stage of a pipeline takes for logits and their loss.
     ``sent_s`` is the time of messages, ``experts_s`` of those to and from experts, of which
     ``exposed_experts_s`` do not hide, ``ring_s`` of keys and values on their way round, ``issue_s``
     how long the host issues kernels, which counts beyond ``working_s``. ``unsure_waiting_s`` is how
@@ -213,9 +212,10 @@ def micro_batch_time(
     each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
     dequantised = work.quantised_elements * each_bytes
     base_passes = through + used_again
-    adapters = work.adapters.forward_bytes_per_token * here
+    again = kernels_again(settings)
+    adapters: Number = work.adapters.forward_bytes_per_token * here
     short_s: Number = work.adapters.forward_kernels * SHORT_KERNEL_S
-    adapters_again, short_again_s = (each * kernels_again(settings) for each in (adapters, short_s))
+    adapters_again, short_again_s = adapters * again, short_s * again
     adapters = adapters + adapters_again
     short_s = short_s + short_again_s
     if settings.trains:
