@@ -13,6 +13,7 @@ from service.core.memory.training.settings import (
     ALL_LINEAR,
     LeftOpen,
     TrainingSettings,
+    can_hide_far_experts,
     method_beside,
 )
 from service.core.number_formats import NUMBER_FORMATS
@@ -273,16 +274,7 @@ def can_hide_experts(
     accelerator: Accelerator,
     parallelism: Parallelism,
 ) -> bool:
-    """Whether messages to experts beyond fast links may hide behind other micro-batches.
-
-    A pipeline has others to compute; layers that are recomputed whole send them once more.
-
-    References
-    ----------
-    NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/combined_1f1b.py and
-    megatron/training/arguments.py, 2025 (overlap_moe_expert_parallel_comm)
-    """
+    """Whether messages to experts go beyond fast links and may hide behind other micro-batches."""
     far = parallelism.expert > accelerator.scale_up_domain_accelerators
-    whole = settings.activation_checkpointing == "full"
-    dual = settings.pipeline_schedule == "dualpipe"
-    return far and parallelism.pipeline > 1 and not whole and not dual
+    kept, schedule = settings.activation_checkpointing, settings.pipeline_schedule
+    return far and can_hide_far_experts(kept, schedule, parallelism.pipeline)

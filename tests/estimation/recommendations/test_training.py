@@ -36,6 +36,41 @@ def asked(**changes):
     return TrainingRecommendationRequest.model_validate(SMALL | changes)
 
 
+def single_estimate(model, search, rows, row, snapshot):
+    """What a request says that asks about a row of a search."""
+    space = search.spaces[0]
+    variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
+    settings = variant.settings
+    return training_estimate(
+        EstimateTrainingRequest.model_validate(
+            {
+                "model": model,
+                "accelerator": search.context.accelerators[rows.offer[row]].id,
+                "region": "aws/us-east-1",
+                "precision": {"weights": variant.precision.weights.id},
+                "parallelism": {
+                    name: getattr(layout, name)
+                    for name in ("tensor", "pipeline", "data", "context", "expert")
+                },
+                "training": {
+                    "framework": settings.framework,
+                    "method": settings.method,
+                    "sequence_length": 4096,
+                    "micro_batch_size": int(rows.micro_batch_size[row]),
+                    "gradient_accumulation_steps": int(rows.gradient_accumulation_steps[row]),
+                    "activation_checkpointing": settings.activation_checkpointing,
+                    "pipeline_schedule": settings.pipeline_schedule,
+                    "virtual_stages": settings.virtual_stages,
+                    "zero_stage": settings.zero_stage,
+                    "offload": {"optimizer": settings.offload.optimizer},
+                    "tokens": 2e9,
+                },
+            }
+        ),
+        snapshot,
+    )
+
+
 @pytest.mark.parametrize("model", [MODEL, "mistralai/Mixtral-8x7B-v0.1"])
 def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
     accelerators = [
@@ -61,34 +96,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
         variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
         settings = variant.settings
         seen.add((settings.zero_stage, settings.activation_checkpointing, layout.pipeline > 1))
-        estimate = training_estimate(
-            EstimateTrainingRequest.model_validate(
-                {
-                    "model": model,
-                    "accelerator": search.context.accelerators[rows.offer[row]].id,
-                    "region": "aws/us-east-1",
-                    "precision": {"weights": variant.precision.weights.id},
-                    "parallelism": {
-                        name: getattr(layout, name)
-                        for name in ("tensor", "pipeline", "data", "context", "expert")
-                    },
-                    "training": {
-                        "framework": settings.framework,
-                        "method": settings.method,
-                        "sequence_length": 4096,
-                        "micro_batch_size": int(rows.micro_batch_size[row]),
-                        "gradient_accumulation_steps": int(rows.gradient_accumulation_steps[row]),
-                        "activation_checkpointing": settings.activation_checkpointing,
-                        "pipeline_schedule": settings.pipeline_schedule,
-                        "virtual_stages": settings.virtual_stages,
-                        "zero_stage": settings.zero_stage,
-                        "offload": {"optimizer": settings.offload.optimizer},
-                        "tokens": 2e9,
-                    },
-                }
-            ),
-            packaged_snapshot,
-        )
+        estimate = single_estimate(model, search, rows, row, packaged_snapshot)
         memory, speed = estimate["memory"], estimate["latency"]
         free = memory["headroom_bytes"]["value"] / memory["capacity_bytes"]
         assert rows.headroom_ratio[row] == pytest.approx(free)
@@ -105,6 +113,35 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
     assert len({stage for stage, _, _ in seen}) == 3
     assert len({kind for _, kind, _ in seen}) == 3
     assert len({deep for _, _, deep in seen}) == 2
+
+
+def test_messages_to_experts_hide_in_a_search_as_in_its_estimates(packaged_snapshot):
+    """Beside a pipeline, beyond fast links: overlap_moe_expert_parallel_comm of Megatron-LM."""
+    model = "Qwen/Qwen3-30B-A3B"
+    request = asked(
+        model=model,
+        training=SMALL["training"] | {"framework": "megatron-lm", "global_batch_size": 512},
+        search=SMALL["search"]
+        | {
+            "accelerators": ["nvidia-h100-sxm-80gb"],
+            "accelerator_counts": [128],
+            "max_accelerators": 128,
+        },
+    )
+    search = resolve_training_search(request, packaged_snapshot)
+    space = search.spaces[0]
+    rows, _ = training_candidates(search.models[0].value, space, search.demand, search.environment)
+    seen = set()
+    for row in range(len(rows)):
+        layout = space.layouts[rows.layout[row]]
+        again = space.variants[rows.variant[row]].settings.activation_checkpointing
+        kind = (layout.expert, layout.pipeline > 1, again)
+        if layout.expert == 1 or kind in seen:
+            continue
+        seen.add(kind)
+        estimate = single_estimate(model, search, rows, row, packaged_snapshot)
+        assert rows.step_s[row] == pytest.approx(estimate["latency"]["step_s"]["value"])
+    assert {(64, True, "none"), (64, True, "full"), (8, True, "none"), (64, False, "none")} <= seen
 
 
 def test_the_best_score_is_that_of_brute_force(packaged_snapshot):

@@ -45,13 +45,15 @@ def test_norms_of_dora_are_taken_on_every_use_of_a_matrix(parts):
         - parts(micro_batch_size=size)["elementwise_s"]
         for size in (1, 8)
     }
-    assert added[1] == pytest.approx(added[8])
+    # Beside them results are scaled by vectors, in proportion to tokens.
+    scaled = (added[8] - added[1]) / 7
+    norms = added[1] - scaled
     # Streaming kernels reach 0.7 to 0.9 of the datasheet's bandwidth.
-    assert 0.7 < 2 * 14 * MATRICES / added[1] / A100_BYTES_PER_S < 0.9
+    assert 0.7 < 2 * 14 * MATRICES / norms / A100_BYTES_PER_S < 0.9
     once = parts(adapter="dora", activation_checkpointing="none")["elementwise_s"]
     plain = parts(activation_checkpointing="none")["elementwise_s"]
-    # Beside norms, gradients of the magnitudes are summed once.
-    assert once - plain == pytest.approx(added[1] / 2, rel=1e-3)
+    # Of 7 elements more forward and 15 backward, those forward once; gradients are summed once.
+    assert once - plain == pytest.approx(norms / 2 + scaled * 22 / 29, rel=2e-3)
 
 
 def test_boft_multiplies_whole_matrices(parts):

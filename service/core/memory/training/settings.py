@@ -129,6 +129,22 @@ def makes_shard_groups(parallelism: Parallelism, degree: int) -> bool:
     return parallelism.data % degree == 0 and group > 1 and group * parallelism.tensor % shared == 0
 
 
+def can_hide_far_experts(
+    checkpointing: Checkpointing | None, schedule: Schedule | None, stages: int
+) -> bool:
+    """Whether messages to experts beyond fast links may hide behind other micro-batches.
+
+    A pipeline has others to compute; layers that are recomputed whole send them once more, and
+    micro-batches from both ends hide them in any case.
+
+    References
+    ----------
+    NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/combined_1f1b.py and
+    megatron/training/arguments.py, 2025 (overlap_moe_expert_parallel_comm)
+    """
+    return stages > 1 and checkpointing != "full" and schedule != "dualpipe"
+
+
 def method_beside(method: Method, weights: NumberFormat) -> Method:
     """What frameworks treat a run as: adapters of a quantised base are QLoRA by any name."""
     quantised = method == "lora" and weights.bits_per_element < _HALF_BITS
@@ -219,8 +235,9 @@ class TrainingSettings:
 
     ``expert_dispatch``: "all-to-all" sends a token to each of its experts, "per-machine" once to
     each machine that has any, of which routing chooses ``expert_machines`` at most (None: no
-    limit). ``expert_overlap_ratio`` of that hides behind computation, as much as of other messages
-    within a model copy if None.
+    limit). ``expert_overlap_ratio`` of that hides behind computation; if None, as much as of other
+    messages within a model copy, and of what goes beyond fast links the ``far_experts_hide_ratio``
+    that people hide with the framework where it can.
 
     Experts take ``expert_capacity_factor`` of their even share of tokens at most (None: all that
     chose them), and are filled up to it where the framework ``pads_experts``.
@@ -280,6 +297,7 @@ class TrainingSettings:
     expert_dispatch: ExpertDispatch = "all-to-all"
     expert_machines: int | None = None
     expert_overlap_ratio: float | None = None
+    far_experts_hide_ratio: float | None = None
     expert_capacity_factor: float | None = None
     pads_experts: bool = False
     packed_document_tokens: float | None = None

@@ -33,10 +33,18 @@ _EXPERTS = frozenset({Shard.EXPERT_COLUMN, Shard.EXPERT_ROW})
 #: Kernels of a layer of a plain framework that has no adapters.
 #: Source: counted for Llama layers of Transformers, 2024.
 _LAYER_KERNELS = 30.0
-#: Those of an adapter: two products, scaling and the sum; two where the sum is a product's own.
-#: Dropout is one more, and casts of inputs are two.
+#: Those of an adapter, forward and backward: two products, scaling and the sum; four products,
+#: scaling and the sum of gradients of the input. Products that add in place need no others, and
+#: make the one in between again. Dropout is one more each way, and casts of inputs are two.
 #: Source: Hugging Face PEFT, lora/layer.py, 2024; unsloth/kernels/utils.py, matmul_lora, 2025.
-_KERNELS, _KERNELS_WITHIN = 4.0, 2.0
+_KERNELS, _KERNELS_WITHIN = (4.0, 6.0), (2.0, 5.0)
+#: Time that a kernel of an adapter takes beside what it reads and writes [s]: short kernels follow
+#: each other by 3.8 us where launches are ahead, of which some 3 us are no traffic; products over
+#: all features of a matrix, two thirds of those of low rank, go through them in some 64 steps, one
+#: after the other, in 8 us or so. Judged, 3 to 8 us.
+#: Source: Gray, Getting Started with CUDA Graphs, NVIDIA Technical Blog, 2019; NVIDIA, Matrix
+#: Multiplication Background User's Guide, 2023, section 3 (loops over the inner dimension).
+SHORT_KERNEL_S = 5e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +55,8 @@ class AdapterWork:
     those of BOFT, which turns whole matrices, and ``normed_elements`` are in matrices whose norms
     DoRA takes, both on every use. ``forward_bytes_per_token`` and ``backward_bytes_per_token`` are
     what operators of adapters read and write of activations and of their gradients.
-    ``kernels_per_layer`` are those of an average layer over those of one without adapters; all
-    experts of a kind count as one.
+    They have ``forward_kernels`` and ``backward_kernels``, and forward ``kernels_per_layer`` of an
+    average layer over those of one without adapters; all experts of a kind count as one.
     """
 
     flops_per_token: float
@@ -56,6 +64,8 @@ class AdapterWork:
     normed_elements: float
     forward_bytes_per_token: float
     backward_bytes_per_token: float
+    forward_kernels: float
+    backward_kernels: float
     kernels_per_layer: float
 
 
@@ -120,16 +130,18 @@ def adapter_work(
         forward += passed * (there.inputs * each.read + there.outputs * each.written)
         backward += passed * (back.inputs * each.read + back.outputs * each.written)
         hanging += each.layers * (1.0 if each.read else 0.0)
-    kernels = _KERNELS_WITHIN if within else _KERNELS
-    if not within:
-        kernels += settings.adapter_dropout + 2.0 * (wide > width)
+    there_kernels, back_kernels = _KERNELS_WITHIN if within else _KERNELS
+    made = 0.0 if within else settings.adapter_dropout + 2.0 * (wide > width)
+    forward_kernels = hanging * (there_kernels + made)
     return AdapterWork(
         flops_per_token=flops,
         rotation_flops=rotation,
         normed_elements=normed,
         forward_bytes_per_token=forward,
         backward_bytes_per_token=backward,
-        kernels_per_layer=hanging / architecture.layer_count * kernels / _LAYER_KERNELS,
+        forward_kernels=forward_kernels,
+        backward_kernels=hanging * (back_kernels + made),
+        kernels_per_layer=forward_kernels / architecture.layer_count / _LAYER_KERNELS,
     )
 
 

@@ -74,7 +74,8 @@ SPEED = (
         "(micro_batches / stages * (moved_bytes * (1 + 0.4 * recomputed_elementwise_ratio)"
         " + adapters_bytes + dequantised_bytes * (2 + recomputed_layers_ratio)"
         " + normed_bytes * (1 + recomputed_layers_ratio) + gradients_bytes)"
-        " + narrowed_messages_bytes) / (memory_bandwidth_bytes_per_s * memory_ratio)",
+        " + narrowed_messages_bytes) / (memory_bandwidth_bytes_per_s * memory_ratio)"
+        " + micro_batches / stages * short_kernels_s",
         _RECOMPUTATION,
         "step.elementwise_s",
         _SCHEDULE
@@ -85,6 +86,7 @@ SPEED = (
             "step.micro_batch.dequantised_bytes",
             "step.micro_batch.normed_bytes",
             "step.micro_batch.adapters_bytes",
+            "step.micro_batch.short_kernels_s",
             "step.narrowed_messages_bytes",
             "step.micro_batch.gradients_bytes",
             "step.micro_batch.recomputed_layers_ratio",

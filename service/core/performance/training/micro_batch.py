@@ -6,14 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from service.core.deployment import Accelerator, Deployment
-from service.core.elementwise import Number, exp, maximum, minimum
+from service.core.elementwise import Number, exp, maximum, minimum, where
 from service.core.lightweight import lightweight
 from service.core.memory.training.adapters import virtual_tokens
-from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import (
+    MicroBatch,
+    TrainingSettings,
+    can_hide_far_experts,
+)
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.step import step_time
 from service.core.performance.steps import StepLoad, StepTime
+from service.core.performance.training.adapters import SHORT_KERNEL_S
 from service.core.performance.training.attention import in_blocks, masked_pairs_ratio
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.recomputation import (
@@ -63,12 +68,12 @@ class MicroBatchTime:
     """Forward and backward of one micro-batch through all stages, on one rank of each [s].
 
     ``adapters_ratio`` is the work of adapters over that of a forward pass, ``adapters_bytes`` what
-    their operators move, recomputation included, ``normed_bytes`` what norms of whole matrices do,
-    ``gradients_bytes`` what adding gradients to those of other micro-batches does. ``passes`` are
-    those of products, of which ``recomputed`` ratios come again (``recomputed_layers_ratio`` of
-    those of layers); ``forward`` is one of them. Of ``attention_flops`` the model asks for the
-    ``unmasked`` ones. ``head_s`` of all times is what the last stage of a pipeline takes for logits
-    and their loss.
+    their operators move and ``short_kernels_s`` what their kernels take beside that, recomputation
+    included, ``normed_bytes`` what norms of whole matrices move, ``gradients_bytes`` what adding
+    gradients to those of other micro-batches does. ``passes`` are those of products, of which
+    ``recomputed`` ratios come again (``recomputed_layers_ratio`` of those of layers); ``forward``
+    is one of them. Of ``attention_flops`` the model asks for the ``unmasked`` ones. ``head_s`` of
+    all times is what the last stage of a pipeline takes for logits and their loss.
     ``sent_s`` is the time of messages, ``experts_s`` of those to and from experts, of which
     ``exposed_experts_s`` do not hide, ``ring_s`` of keys and values on their way round, ``issue_s``
     how long the host issues kernels, which counts beyond ``working_s``. ``unsure_waiting_s`` is how
@@ -104,6 +109,7 @@ class MicroBatchTime:
     dequantised_bytes: Number
     normed_bytes: Number
     adapters_bytes: Number
+    short_kernels_s: Number
     gradients_bytes: Number
     adapters_ratio: Number
     sent_s: Number
@@ -206,11 +212,15 @@ def micro_batch_time(
     each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
     dequantised = work.quantised_elements * each_bytes
     base_passes = through + used_again
-    adapters = work.adapters.forward_bytes_per_token * here
-    adapters_again = adapters * kernels_again(settings)
+    again = kernels_again(settings)
+    adapters: Number = work.adapters.forward_bytes_per_token * here
+    short_s: Number = work.adapters.forward_kernels * SHORT_KERNEL_S
+    adapters_again, short_again_s = adapters * again, short_s * again
     adapters = adapters + adapters_again
+    short_s = short_s + short_again_s
     if settings.trains:
         adapters = adapters + work.adapters.backward_bytes_per_token * here
+        short_s = short_s + work.adapters.backward_kernels * SHORT_KERNEL_S
     normed = work.adapters.normed_elements * _NORM_BYTES
     gradients = summed_gradients_bytes(deployment, settings)
     elementwise_bytes = (
@@ -220,30 +230,24 @@ def micro_batch_time(
         + normed * (1.0 + used_again)
         + gradients
     )
+    elementwise_s = elementwise_bytes / bandwidth + short_s
     recompute_s = (
         products_s * product_again
         + forward_attention_s * attended_again
         + (moved * written_again + adapters_again + (dequantised + normed) * used_again) / bandwidth
+        + short_again_s
     )
 
     routing_s = work.products.routed_layers * calibration.routing_s * (through + used_again)
     message_passes = through + layers_again(settings)
     sent_s = products.interconnect_s * message_passes
     experts_s = message_passes * expert_messages_s(deployment, settings, work, here, calibration)
-    expert_overlap: Number | None = settings.expert_overlap_ratio
-    if expert_overlap is None:
-        expert_overlap = calibration.tensor_overlap_ratio
-    exposed_experts_s = experts_s * (1.0 - expert_overlap)
+    exposed_experts_s = experts_s * (1.0 - _experts_hide(deployment, settings, calibration))
     hidden_s = calibration.tensor_overlap_ratio * sent_s
     passed_s = context_messages_s(deployment, settings, batch, calibration)
     exposed_s = maximum(passed_s - attention_s, 0.0)
     busy_s = (
-        matrix_s
-        + attention_s
-        + elementwise_bytes / bandwidth
-        + routing_s
-        + (sent_s - hidden_s)
-        + exposed_experts_s
+        matrix_s + attention_s + elementwise_s + routing_s + (sent_s - hidden_s) + exposed_experts_s
     )
     attention_passes = 3.0 if settings.trains else 1.0
     unmasked_flops = attention.flops / masked_pairs_ratio(settings)
@@ -252,7 +256,7 @@ def micro_batch_time(
     return MicroBatchTime(
         matrix_s=matrix_s,
         attention_s=attention_s,
-        elementwise_s=elementwise_bytes / bandwidth,
+        elementwise_s=elementwise_s,
         recompute_s=recompute_s,
         messages_s=sent_s - hidden_s + exposed_experts_s + exposed_s,
         hidden_messages_s=hidden_s + (experts_s - exposed_experts_s) + (passed_s - exposed_s),
@@ -280,6 +284,7 @@ def micro_batch_time(
         dequantised_bytes=dequantised,
         normed_bytes=normed,
         adapters_bytes=adapters,
+        short_kernels_s=short_s,
         gradients_bytes=gradients,
         adapters_ratio=adapters_ratio,
         sent_s=sent_s,
@@ -290,6 +295,21 @@ def micro_batch_time(
         issue_s=issue_s,
         working_s=busy_s,
     )
+
+
+def _experts_hide(
+    deployment: Deployment, settings: TrainingSettings, calibration: TrainingCalibration
+) -> Number:
+    """Share of messages to experts that hides behind computation [-]."""
+    if settings.expert_overlap_ratio is not None:
+        return settings.expert_overlap_ratio
+    usual, far_ratio = calibration.tensor_overlap_ratio, settings.far_experts_hide_ratio
+    layout = deployment.parallelism
+    kept, schedule = settings.activation_checkpointing, settings.pipeline_schedule
+    if far_ratio is None or not can_hide_far_experts(kept, schedule, layout.pipeline):
+        return usual
+    far = layout.expert > deployment.accelerator.scale_up_domain_accelerators
+    return where(far, far_ratio, usual)
 
 
 def _with_tiles_of(

@@ -214,9 +214,10 @@ def _warnings(
             EstimateWarning(
                 "expert_messages_as_usual",
                 "messages to experts on other accelerators are assumed to overlap with computation "
-                "no more than other messages do; if yours are sent once per machine, or while "
-                "another micro-batch is computed (DeepEP, DualPipe), give "
-                "training.expert_dispatch and training.expert_overlap_ratio",
+                "as people have the framework do it, and otherwise no more than other messages do; "
+                "if yours are sent once per machine, or while another micro-batch is computed "
+                "(DeepEP, DualPipe), give training.expert_dispatch and "
+                "training.expert_overlap_ratio",
             )
         )
     if len(request.trained.methods) > 1 or len(request.trained.optimizers) > 1:

@@ -60,7 +60,7 @@ from service.estimation.training.setup import training_settings
 from service.estimation.training.shard_groups import check_messages
 from service.estimation.training.speed import failures_of
 from service.estimation.training.tiers import resolve_tier, share_of
-from service.estimation.training.untold import filled_in, left_open
+from service.estimation.training.untold import EXPERTS_HIDE, filled_in, left_open
 
 #: Tokens of an optimizer step where the caller names no batch, by the operations of the run: what
 #: learns most was found to be ``0.292 × operations ^ 0.3271``, within a factor of four or so.
@@ -343,6 +343,13 @@ def variants(
                     for stage, asked in filled.items()
                 }
                 predicted = filled[stages_of_zero[0]].prediction_layers or 0
+                until = framework.superseded(release.generation)
+                hiding = {
+                    stage: recipes.untold(method, stage, until, routes=architecture.routes).get(
+                        EXPERTS_HIDE
+                    )
+                    for stage in stages_of_zero
+                }
                 for checkpointing in _CHECKPOINTING:
                     for zero_stage in stages_of_zero:
                         for offload in offloads:
@@ -352,6 +359,7 @@ def variants(
                                 activation_checkpointing=checkpointing,
                                 zero_stage=zero_stage,
                                 offload=offload,
+                                far_experts_hide_ratio=hiding[zero_stage],
                             )
                             most = recipes.most_zero_stage_in_pipeline
                             degrees = recipes.tried_degrees(method)
