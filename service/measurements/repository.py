@@ -351,7 +351,8 @@ async def _check_room(connection: AsyncConnection, organisation: str | None, quo
     if held[0] > quota.most_reports:
         raise NoRoom(f"this service keeps at most {quota.most_reports:,} reports of {whose}")
     if held[1] > quota.most_bytes:
-        most = f"{quota.most_bytes / 1e6:,.1f} MB"
+        few = quota.most_bytes < 1e5
+        most = f"{quota.most_bytes:,} bytes" if few else f"{quota.most_bytes / 1e6:,.1f} MB"
         raise NoRoom(f"this service keeps at most {most} of reports of {whose}")
 
 

@@ -128,4 +128,4 @@ async def test_what_cannot_be_read_is_refused_with_its_field(kept, sent, pointer
 async def test_a_file_that_is_too_large_is_refused(kept):
     response = await kept.post(PATH, json={"content": "a" * 300_000})
     assert response.status_code == 413
-    assert "at most 200000 bytes" in response.text
+    assert "at most 0.2 MB" in response.text

@@ -241,7 +241,7 @@ async def test_quotas_keep_strangers_from_filling_the_disk(catalog_url):
         key = await key_for(app, "narrow")
         async with client_of(app, key) as narrow:
             full = await narrow.post("/v1/measurements", json=body)
-            assert "at most 1000 bytes" in full.json()["detail"]
+            assert "at most 1,000 bytes" in full.json()["detail"]
             assert (await narrow.get("/v1/measurements")).json()["items"] is not None
 
 
