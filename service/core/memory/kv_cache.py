@@ -37,6 +37,12 @@ from service.core.number_formats import NumberFormat
 #: unless the checkpoint asks for more ("mamba_ssm_dtype": "float32"; mamba_utils.py, 2026).
 RECURRENT_STATE_BYTES = 4.0
 NARROW_STATE_BYTES = CONVOLUTION_STATE_BYTES = 2.0
+#: Kinds of models whose layers with a window have a pool of their own where pools are by kind of
+#: layer. Others, Gemma 2 and 3 among them, have one pool for all.
+#: Source: sgl-project/sglang, python/sglang/srt/configs/model_config.py, is_hybrid_swa_model, 2026.
+_POOLED_WINDOWS = frozenset(
+    {"gemma4_text", "gpt_oss", "granite_swa", "llama4_text", "mimo_v2_flash", "step3p5"}
+)
 #: Groups of layers are as large as the larger kind if that has fewer than this times as many (vLLM,
 #: v1/core/kv_cache_utils.py, 2025).
 _NEARLY_AS_MANY = 1.25
@@ -119,8 +125,9 @@ def cache_layout(
     Where layers differ, each stage is taken to hold every kind in proportion. Models that do not
     generate keep nothing. With ``cross_attended`` layers that look at images are given as many
     pages as the others; with ``pages_windows`` so are layers with a window beside others without,
-    for ``windows_ratio`` of all tokens, with ``pages_shared`` layers that read caches of others,
-    and with ``keeps_passed`` any attention whose window has passed tokens. With ``groups_layers``
+    for ``windows_ratio`` of all tokens in models whose windows have a pool of their own, with
+    ``pages_shared`` layers that read caches of others, and with ``keeps_passed`` any attention
+    whose window has passed tokens. With ``groups_layers``
     pages are of as many layers of any kind, some of which none may have, and with ``narrow_states``
     states are in 16 bit unless they are wide.
     """
@@ -137,6 +144,7 @@ def cache_layout(
     images = architecture.images
     every = cross_attended and images is not None and images.cross_attended
     every = every or pages_shared
+    windows_ratio = windows_ratio if architecture.model_type in _POOLED_WINDOWS else 1.0
     paged = keeps_passed or (
         pages_windows and any(_sees_all(group.mixer) for group in architecture.groups)
     )

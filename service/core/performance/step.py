@@ -9,22 +9,12 @@ from math import log
 from numpy import ndarray
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import (
-    Number,
-    Truth,
-    is_nothing,
-    maximum,
-    minimum,
-    positive,
-)
+from service.core.elementwise import Number, Truth, is_nothing, maximum, minimum, positive
 from service.core.lightweight import computed_once, lightweight
 from service.core.performance.attended import attended
 from service.core.performance.attention_cost import AttentionCost, attention_costs, is_on_vectors
 from service.core.performance.buckets import graph_ratio
-from service.core.performance.calibration import (
-    COPIED_TOKENS,
-    PerformanceCalibration,
-)
+from service.core.performance.calibration import COPIED_TOKENS, PerformanceCalibration
 from service.core.performance.collectives import Message
 from service.core.performance.expert_tiles import padded_rows, whole_tiles
 from service.core.performance.issued import (

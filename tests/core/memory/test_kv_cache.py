@@ -197,14 +197,20 @@ def test_pools_for_windows_hold_a_share_of_all_tokens_and_layers_that_share_cach
         layers(4, wide, part, 2560),
         layers(3, replace(wide, shares_kv=True), part, 2560),
     ]
-    pools = cache_layout(
-        model(2560, 262144, groups),
-        BF16,
-        SINGLE_ACCELERATOR,
-        pages_windows=True,
-        windows_ratio=0.8,
-        pages_shared=True,
-    )
-    assert pools.windowed == ()
-    assert pools.full_bytes_per_token == pytest.approx(86016.0)
-    assert pytest.approx(pools.full_bytes_per_token, rel=1e-3) == 79.94 * 1024.0**3 / 997846
+
+    def pools(model_type):
+        return cache_layout(
+            replace(model(2560, 262144, groups), model_type=model_type),
+            BF16,
+            SINGLE_ACCELERATOR,
+            pages_windows=True,
+            windows_ratio=0.8,
+            pages_shared=True,
+        )
+
+    own_pool, one_pool = pools("gemma4_text"), pools("gemma3_text")
+    assert own_pool.windowed == one_pool.windowed == ()
+    assert own_pool.full_bytes_per_token == pytest.approx(86016.0)
+    assert pytest.approx(own_pool.full_bytes_per_token, rel=1e-3) == 79.94 * 1024.0**3 / 997846
+    # Where all layers share one pool, windows have places for all tokens.
+    assert one_pool.full_bytes_per_token == pytest.approx(86016.0 + 0.2 * 35 * 2.0 * 2 * 256 * 2.0)
