@@ -88,7 +88,7 @@ _KNOWN = (
     *("widened_tile_rows", "widened_tile_operations", "widened_tile_ratio"),
     *("widens_all_formats",),
     *("prompt_layer_kernel_count", "core_time_ratio", "bucket_ratio", "sampling_ratio"),
-    *("prompt_bucket_tokens", "doubled_graphs_from", "pipelined_log_sigma"),
+    *("prompt_bucket_tokens", "dense_graph_sequences", "pipelined_log_sigma"),
     *("schedules_ahead", "streamed_s", "received_s"),
     *(
         "loops_experts",

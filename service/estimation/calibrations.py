@@ -27,7 +27,7 @@ from service.core.learning import Corrections
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.performance.buckets import (
     bucket_ratio,
-    doubled_graphs_from,
+    dense_graph_sequences,
     prompt_bucket_tokens,
 )
 from service.core.performance.calibration import (
@@ -258,7 +258,7 @@ def _calibration(
         figures["fuses_attention"] = exact(False)
     figures["weight_only"] = exact(is_weight_only(like))
     figures["expands_latents"] = exact(expands_latents(like))
-    figures["doubled_graphs_from"] = exact(doubled_graphs_from(release))
+    figures["dense_graph_sequences"] = exact(dense_graph_sequences(release))
     figures["bucket_ratio"] = exact(bucket_ratio(engine))
     figures["prompt_bucket_tokens"] = exact(prompt_bucket_tokens(engine))
     figures["sampling_ratio"] = exact(sampling_ratio(release, family))

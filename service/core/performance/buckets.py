@@ -96,7 +96,7 @@ def prompt_bucket_tokens(engine: str) -> float:
     return next((one.least_tokens for one in PROMPT_BUCKETS if one.engine == engine), 0.0)
 
 
-def doubled_graphs_from(release: str) -> float:
+def dense_graph_sequences(release: str) -> float:
     """Sequences from which a release has graphs for each double of them alone; 0 if for all."""
     found = (one.dense_sequences for one in GRAPH_SIZES if release in one.releases)
     return next(found, 0.0)

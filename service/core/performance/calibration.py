@@ -199,7 +199,7 @@ class EngineOverhead:
     prompt_bucket_tokens: float = field(default=0.0, metadata=ALIKE)
     """The shortest length that prompts are filled up to, others being each twice the one before;
     0 where they are computed as they are [token]."""
-    doubled_graphs_from: float = field(default=0.0, metadata=ALIKE)
+    dense_graph_sequences: float = field(default=0.0, metadata=ALIKE)
     """Sequences beyond which decoding has graphs for each double of them alone; 0: for all."""
     bucket_ratio: float = field(default=1.0, metadata=ALIKE)
     """Tokens that decoding attends to over those in the cache [-]."""

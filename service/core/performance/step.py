@@ -64,7 +64,7 @@ class RankSteps:
     those. A token moves ``elementwise_bytes_per_token`` besides. A step with prompts issues
     ``prompt_launch_count`` kernels, zero where nobody counted them, and starts in ``prompts_s``.
     Decoding attends to ``bucket_ratio`` times as many tokens as there are. It has graphs for each
-    number of sequences up to ``doubled_graphs_from``, and for its doubles (0: for all). Work of
+    number of sequences up to ``dense_graph_sequences``, and for its doubles (0: for all). Work of
     ``experts_on_host`` is none of the accelerator's.
     Kernels of steps with prompts are issued while others run, which saves ``ahead_s``.
     ``exposed_ratio`` of the shorter of arithmetic and memory traffic does not overlap with the
@@ -110,7 +110,7 @@ class RankSteps:
     prompt_launch_count: float
     prompts_s: Number
     bucket_ratio: float
-    doubled_graphs_from: float
+    dense_graph_sequences: float
     experts_on_host: bool
     outside_ratio: Number = 0.0
     computed_outside_ratio: Number = 0.0
@@ -146,7 +146,7 @@ class RankSteps:
     @computed_once
     def fills_graphs(self) -> bool:
         """Whether steps of decoding compute more sequences than there are."""
-        return self.doubled_graphs_from > 0.0
+        return self.dense_graph_sequences > 0.0
 
     @computed_once
     def tells_tokens(self) -> bool:
@@ -177,7 +177,7 @@ class RankSteps:
         filled_ratio: Number = 1.0
         if self.fills_graphs:
             # Steps without prompts are filled up to the next number of sequences with a graph.
-            beyond = graph_ratio(sequences, self.doubled_graphs_from) - 1.0
+            beyond = graph_ratio(sequences, self.dense_graph_sequences) - 1.0
             filled_ratio = 1.0 + (beyond - beyond * prompts)
             computed, filled = tokens * filled_ratio, chosen * filled_ratio
         flops = tokens * self.token_flops + chosen * self.sizes.by_sequence.row_flops
@@ -470,7 +470,7 @@ def _rank_steps(
         prompt_launch_count=prompt_launch_count(work, engine),
         prompts_s=engine.prompts_s * engine.waited_ratio,
         bucket_ratio=engine.bucket_ratio,
-        doubled_graphs_from=0.0 if eager else engine.doubled_graphs_from,
+        dense_graph_sequences=0.0 if eager else engine.dense_graph_sequences,
         experts_on_host=on_host,
         outside_ratio=calibration.outside_ratio,
         computed_outside_ratio=0.0

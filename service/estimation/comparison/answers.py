@@ -57,6 +57,8 @@ class ComparedFigures(Answer):
     """Of a sequence that is embedded or ranked; null where tokens are generated."""
     gco2e_per_request: Interval | None
     """Likewise; location-based, operation and manufacturing of hardware."""
+    emissions_usd_per_hour: Interval | None
+    """Cost of emissions at cost.usd_per_tco2e, beside rent or ownership; null without it."""
     kwh_in_period: Interval | None
     """Energy of the facility in the period; null, as the next two, unless period.days or
     period.requests is given."""
@@ -87,6 +89,9 @@ class ComparedRunFigures(Answer):
     owned_usd: Interval | None
     """Depreciation and electricity of purchased hardware for the whole run; null unless the prices
     of both are known."""
+    emissions_usd: Interval | None
+    """Cost of the run's emissions at cost.usd_per_tco2e, beside rent or ownership; null without
+    that price."""
 
 
 class ComparisonRow(Answer):

@@ -13,6 +13,7 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
     memory, latency = estimate["memory"], estimate["latency"]
     energy, impacts = estimate["energy"], estimate["impacts"]
     rented, owned = estimate["cost"]["rented"], estimate["cost"]["owned"]
+    emissions = estimate["cost"].get("emissions")
     generated = latency["output_tokens_per_s"] is not None
     tokens = None if impacts is None else impacts["per_1k_tokens"]
     period = None if impacts is None else impacts.get("period")
@@ -43,6 +44,7 @@ def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
         if owned is None
         else owned["usd_per_million_output_tokens"],
         "owned_usd_per_request": None if owned is None or generated else owned["usd_per_request"],
+        "emissions_usd_per_hour": None if emissions is None else emissions["usd_per_hour"],
         "gco2e_per_request": None
         if impacts is None or generated
         else impacts["per_request"]["carbon"]["total_gco2e"],
@@ -56,6 +58,7 @@ def run_figures(estimate: Mapping[str, Any]) -> ComparedRunFigures:
     """What training runs are compared by, out of their estimates."""
     memory, latency = estimate["memory"], estimate["latency"]
     rented, owned = estimate["cost"]["rented"], estimate["cost"]["owned"]
+    emissions = estimate["cost"].get("emissions")
     run, impacts = latency.get("run") or {}, estimate["impacts"]
     whole = None if impacts is None else impacts.get("run")
     return {
@@ -72,4 +75,5 @@ def run_figures(estimate: Mapping[str, Any]) -> ComparedRunFigures:
         "total_l": None if whole is None else whole["water"]["total_l"],
         "rented_usd": None if rented is None else rented["usd_run"],
         "owned_usd": None if owned is None else owned["usd_run"],
+        "emissions_usd": None if emissions is None else emissions["usd_run"],
     }

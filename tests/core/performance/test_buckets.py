@@ -9,7 +9,7 @@ import pytest
 
 from service.core.deployment import InferenceWorkload, LengthSpread, ServingSettings
 from service.core.performance.buckets import (
-    doubled_graphs_from,
+    dense_graph_sequences,
     filled_tokens,
     graph_ratio,
     prompt_bucket_tokens,
@@ -64,8 +64,8 @@ def test_a_first_token_waits_for_a_whole_program():
 
 
 def test_graphs_beyond_some_sequences_compute_more_than_there_are():
-    assert doubled_graphs_from("tensorrt-llm@1.x") == 128.0
-    assert doubled_graphs_from("tensorrt-llm@0.x") == 0.0
+    assert dense_graph_sequences("tensorrt-llm@1.x") == 128.0
+    assert dense_graph_sequences("tensorrt-llm@0.x") == 0.0
     assert graph_ratio(128.0, 128.0) == 1.0
     assert graph_ratio(1000.0, 128.0) == pytest.approx(1.0 / np.log(2.0))
     ratios = graph_ratio(np.linspace(1.0, 512.0, 100), 128.0)
@@ -75,7 +75,7 @@ def test_graphs_beyond_some_sequences_compute_more_than_there_are():
 def test_steps_of_decoding_are_filled_up_to_a_graph_and_steps_with_prompts_are_not():
     one = deployment("mixtral-8x7b")
     work = rank_work(one.architecture, one.precision, one.parallelism)
-    padding = replace(CALIBRATION, engine=replace(CALIBRATION.engine, doubled_graphs_from=128.0))
+    padding = replace(CALIBRATION, engine=replace(CALIBRATION.engine, dense_graph_sequences=128.0))
     plain, filled = (
         rank_steps(work, H100, one.parallelism, each) for each in (CALIBRATION, padding)
     )

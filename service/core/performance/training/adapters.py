@@ -55,8 +55,9 @@ class AdapterWork:
     those of BOFT, which turns whole matrices, and ``normed_elements`` are in matrices whose norms
     DoRA takes, both on every use. ``forward_bytes_per_token`` and ``backward_bytes_per_token`` are
     what operators of adapters read and write of activations and of their gradients.
-    They have ``forward_kernels`` and ``backward_kernels``, and forward ``kernels_per_layer`` of an
-    average layer over those of one without adapters; all experts of a kind count as one.
+    They have ``forward_kernel_count`` and ``backward_kernel_count`` kernels, and forward
+    ``kernels_ratio`` of an average layer over those of one without adapters; all experts of a kind
+    count as one.
     """
 
     flops_per_token: float
@@ -64,34 +65,35 @@ class AdapterWork:
     normed_elements: float
     forward_bytes_per_token: float
     backward_bytes_per_token: float
-    forward_kernels: float
-    backward_kernels: float
-    kernels_per_layer: float
+    forward_kernel_count: float
+    backward_kernel_count: float
+    kernels_ratio: float
 
 
 class _Moved(NamedTuple):
     """How often an element goes to or from memory, in bytes: of inputs, and of outputs."""
 
-    inputs: float
-    outputs: float
+    input_bytes: float
+    output_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Hanging:
     """An adapter on a rank: how many layers have it, its features and how often a token passes it.
 
-    Of ``read`` inputs activations are read, 0 where another matrix with the same adapter reads
-    them. ``held`` matrices are on the rank.
+    Of ``read_features`` of its inputs activations are read, 0 where another matrix with the same
+    adapter reads them, and ``written_features`` of its outputs are written. ``held_copies`` of the
+    matrix are on the rank.
     """
 
     tensor: Tensor
     layers: int
-    inputs: float
-    outputs: float
-    held: float
-    uses: float
-    read: float
-    written: float
+    input_features: float
+    output_features: float
+    held_copies: float
+    passes: float
+    read_features: float
+    written_features: float
 
 
 def adapter_work(
@@ -119,29 +121,35 @@ def adapter_work(
     moved = _moved(settings, width, wide)
     for each in _adapters(architecture, parallelism, settings):
         if settings.adapter == "boft":
-            rotation += each.layers * each.held * 2.0 * each.inputs**2 * each.outputs
+            rotation += (
+                each.layers * each.held_copies * 2.0 * each.input_features**2 * each.output_features
+            )
         elif settings.adapter in LOW_RANK:
-            elements = settings.lora_rank * (each.inputs + each.outputs)
-            flops += 2.0 * each.layers * each.uses * elements
+            elements = settings.lora_rank * (each.input_features + each.output_features)
+            flops += 2.0 * each.layers * each.passes * elements
         if settings.adapter == "dora":
-            normed += each.layers * each.held * each.inputs * each.outputs
-        passed = each.layers * each.uses
+            normed += each.layers * each.held_copies * each.input_features * each.output_features
+        passed = each.layers * each.passes
         there, back = _vector(each.tensor, width) if settings.adapter == "ia3" else moved
-        forward += passed * (there.inputs * each.read + there.outputs * each.written)
-        backward += passed * (back.inputs * each.read + back.outputs * each.written)
-        hanging += each.layers * (1.0 if each.read else 0.0)
+        forward += passed * (
+            there.input_bytes * each.read_features + there.output_bytes * each.written_features
+        )
+        backward += passed * (
+            back.input_bytes * each.read_features + back.output_bytes * each.written_features
+        )
+        hanging += each.layers * (1.0 if each.read_features else 0.0)
     there_kernels, back_kernels = _KERNELS_WITHIN if within else _KERNELS
     made = 0.0 if within else settings.adapter_dropout + 2.0 * (wide > width)
-    forward_kernels = hanging * (there_kernels + made)
+    forward_kernel_count = hanging * (there_kernels + made)
     return AdapterWork(
         flops_per_token=flops,
         rotation_flops=rotation,
         normed_elements=normed,
         forward_bytes_per_token=forward,
         backward_bytes_per_token=backward,
-        forward_kernels=forward_kernels,
-        backward_kernels=hanging * (back_kernels + made),
-        kernels_per_layer=forward_kernels / architecture.layer_count / _LAYER_KERNELS,
+        forward_kernel_count=forward_kernel_count,
+        backward_kernel_count=hanging * (back_kernels + made),
+        kernels_ratio=forward_kernel_count / architecture.layer_count / _LAYER_KERNELS,
     )
 
 

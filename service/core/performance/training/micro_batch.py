@@ -214,13 +214,13 @@ def micro_batch_time(
     base_passes = through + used_again
     again = kernels_again(settings)
     adapters: Number = work.adapters.forward_bytes_per_token * here
-    short_s: Number = work.adapters.forward_kernels * SHORT_KERNEL_S
+    short_s: Number = work.adapters.forward_kernel_count * SHORT_KERNEL_S
     adapters_again, short_again_s = adapters * again, short_s * again
     adapters = adapters + adapters_again
     short_s = short_s + short_again_s
     if settings.trains:
         adapters = adapters + work.adapters.backward_bytes_per_token * here
-        short_s = short_s + work.adapters.backward_kernels * SHORT_KERNEL_S
+        short_s = short_s + work.adapters.backward_kernel_count * SHORT_KERNEL_S
     normed = work.adapters.normed_elements * _NORM_BYTES
     gradients = summed_gradients_bytes(deployment, settings)
     elementwise_bytes = (
@@ -349,7 +349,7 @@ def _issue_s(
     """
     through = layer_passes(settings)
     passes = through + kernels_again(settings)
-    launches = 1.0 + work.adapters.kernels_per_layer
+    launches = 1.0 + work.adapters.kernels_ratio
     each: Number = calibration.performance.engine.layer_s * launches * passes
     if settings.zero_stage == 3:
         each = each + calibration.sharded_layer_s * through
