@@ -51,7 +51,7 @@ REFUSED_MODELS = {
 SUGGESTED_MODELS = {
     "llama3.1": ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"),
     "gpt-oss": ("openai/gpt-oss-20b", "openai/gpt-oss-120b"),
-    "qwen3": ("Qwen/Qwen3-0.6B", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-4B", "Qwen/Qwen3-8B"),
+    "qwen3": ("Qwen/Qwen3-8B", "Qwen/Qwen3-0.6B", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-4B"),
     "unsloth/Llama-3.2-3B-Instruct": ("meta-llama/Llama-3.2-3B",),
     "Qwen/Qwen2-VL-7B-Instruct-abliterated": ("Qwen/Qwen2-VL-7B-Instruct",),
     "magistrall": ("mistralai/Magistral-Small-2506",),

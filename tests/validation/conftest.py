@@ -24,7 +24,7 @@ DOCUMENT: Mapping[str, Any] = {
         "accelerator": "nvidia-h100-sxm-80gb",
         "workload": {"input_tokens": 1024, "output_tokens": 128, "concurrency": 8},
     },
-    "measured": {"weights_bytes": 16.06e9},
+    "measured": {"weights_bytes": 16.094e9},
     "source": "mine",
     "confidence": "high",
 }

@@ -337,7 +337,7 @@ def _waiting_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:
     yield EstimateWarning(
         "more_than_run_at_once",
         f"of {asked:,.0f} requests, the engine as it is started runs at most {most:,.0f} at once, "
-        "and the others wait: serving.max_running_sequences raises that",
+        "and the others wait; with a higher limit of running sequences more of them run",
         about="workload.concurrency",
     )
 

@@ -44,10 +44,12 @@ def walk(value):
 async def test_the_main_job_end_to_end(client):
     body = await answer(client, "/v1/estimates/inference", MAIN | {"explain": True})
     memory, latency, impacts = body["memory"], body["latency"], body["impacts"]
-    # 70.55e9 parameters in two bytes over the ranks; the vocabulary divides evenly.
+    # 70.55e9 parameters in two bytes over the ranks, and a table of positions on each. The
+    # vocabulary divides evenly.
     ranks = body["deployment"]["parallelism"]["tensor"]
     assert ranks == 4
-    assert memory["weights_bytes"]["value"] == pytest.approx(2 * 70_553_706_496 / ranks, rel=5e-4)
+    held = 2 * 70_553_706_496 / ranks + 2 * 131_072 * 128
+    assert memory["weights_bytes"]["value"] == pytest.approx(held, rel=5e-4)
     assert memory["kv_cache_bytes_per_token"] == 327_680 / ranks
     assert memory["fits"] is True
     assert 0.01 < latency["tpot_s"]["value"] < 0.06
