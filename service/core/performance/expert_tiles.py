@@ -78,7 +78,7 @@ class GroupedTiles:
 
 #: Where DeepGEMM takes the place of tiles that wait for their scales.
 GROUPED_TILES = GroupedTiles(
-    frozenset({"vllm@0.14", "vllm@0.17", "vllm@0.21"}),
+    frozenset({"vllm@0.12", "vllm@0.14", "vllm@0.17", "vllm@0.21"}),
     frozenset({"nvidia-hopper", "nvidia-blackwell"}),
     frozenset({"nvidia-hopper"}),
     128.0,
@@ -198,7 +198,12 @@ class DefaultTiles:
 
 #: Tiles of kernels in Triton that no file was tuned for.
 DEFAULT_TILES = DefaultTiles(
-    frozenset({"vllm@v0", "vllm@v0-0.6.6", "vllm@v1-0.8", "vllm@v1", "vllm@0.14", "sglang"}),
+    frozenset(
+        {
+            *("vllm@v0", "vllm@v0-0.6.6", "vllm@v1-0.8", "vllm@v1", "vllm@0.12", "vllm@0.14"),
+            "sglang",
+        }
+    ),
     frozenset({"nvidia-hopper", "nvidia-blackwell"}),
     64.0,
     3.2,

@@ -209,6 +209,7 @@ def test_default_tiles_slow_steps_of_more_tokens_than_experts_alone():
 
 def test_releases_had_default_tiles_until_they_went_by_tokens():
     assert has_default_tiles("vllm@v1", "nvidia-hopper")
+    assert has_default_tiles("vllm@0.12", "nvidia-hopper")
     assert has_default_tiles("sglang@0.5.3", "nvidia-blackwell")
     assert not has_default_tiles("vllm@0.17", "nvidia-hopper")
     assert not has_default_tiles("vllm@v1", "nvidia-ampere")
